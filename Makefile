@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Tests run in as many processes as there are cores, up to four; the tests of a file stay together and share what they made.
 IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: demo test test-processors docs test-torch test-integrations coverage test-oldest test-newest campaign release-check
+.PHONY: demo test test-processors docs test-torch test-integrations coverage test-oldest test-newest campaign pictures check-results release-check
 demo: .venv/installed
 	$(BIN)/annealed faces detect --overlay demo.png
 	@echo "The picture with the keypoints: demo.png"
@@ -56,6 +56,16 @@ test-newest:
 campaign: .venv/installed-test
 	ANNEALED_CAMPAIGN_RESULTS=experiments/results/campaign.json $(BIN)/python -m pytest -m slow tests/campaign
 	$(BIN)/annealed reproduce --render .
+
+# The pictures of the README and the documentation that take seconds or minutes. PICTURES names others, as in:
+# make pictures PICTURES=stability.png
+pictures: .venv/installed-test
+	$(BIN)/python .ci/pictures.py $(PICTURES)
+
+# The stored results against the code of today: cheap cells, and the files whose code has changed.
+check-results: .venv/installed-test
+	$(BIN)/annealed reproduce --check
+	$(BIN)/annealed reproduce --stale
 
 # The release, rehearsed in clean environments: docs/releasing.md. FULL=1 runs all tests in each, which takes hours.
 release-check:

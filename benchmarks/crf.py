@@ -1,8 +1,10 @@
 """Time of LinearChainCRF at the size of Liu et al. (2014), and a comparison with crfsuite on the
 same columns.
 
-python benchmarks/crf.py [DATA]          DATA holds sensors_adl, for crfsuite (python-crfsuite);
-seconds of processor time
+python benchmarks/crf.py            without data: one gradient and a whole fit
+python benchmarks/crf.py DATA       DATA holds sensors_adl, for crfsuite (python-crfsuite)
+
+Times are processor seconds.
 """
 
 import resource
@@ -15,7 +17,7 @@ from annealed.learners import LinearChainCRF
 from annealed.learners.sequences.problem import ChainProblem
 from annealed.models.sensors.features import minute_features
 from annealed.pipelines.sensors.readers import read_home
-from common import new_parser, timed
+from common import new_parser, print_head, print_line, timed
 
 EVERY = {"feature.possible_states": True, "feature.possible_transitions": True}
 STRICT = {
@@ -52,13 +54,14 @@ def compare(home):
         theirs = np.concatenate([tagger.tag([named[i] for i in rows]) for rows in chunks])
     equal = (ours.predict(X, sequence=days, method="viterbi") == theirs).mean()
     loss = trainer.logparser.last_iteration["loss"]
-    print(
-        f"{home.name}: objective {ours.objective_:.6f}, crfsuite {loss:.6f}, relative "
-        f"{abs(ours.objective_ / loss - 1):.1e}"
-    )
-    print(
-        f"  equal Viterbi labels {100 * equal:.3f}%; "
-        f"{seconds:.2f} s, crfsuite {theirs_seconds:.2f} s"
+    print_line(
+        home.name,
+        f"{ours.objective_:.6f}",
+        f"{loss:.6f}",
+        f"{abs(ours.objective_ / loss - 1):.0e}",
+        f"{100 * equal:.3g}%",
+        f"{seconds:.2f}",
+        f"{theirs_seconds:.2f}",
     )
 
 
@@ -109,9 +112,20 @@ def main(argv=None):
         help="folder with sensors_adl, for the comparison with crfsuite (python-crfsuite)",
     )
     data = parser.parse_args(argv).data
-    for n_columns in (40, 560):
-        paper_size(n_columns)
-    for name in () if data is None else ("ordonezA", "ordonezB"):
+    if data is None:
+        for n_columns in (40, 560):
+            paper_size(n_columns)
+        return
+    print_head(
+        "home",
+        "objective",
+        "objective of crfsuite",
+        "relative difference",
+        "equal Viterbi labels",
+        "seconds",
+        "seconds of crfsuite",
+    )
+    for name in ("ordonezA", "ordonezB"):
         compare(read_home(data / "sensors_adl", name))
 
 

@@ -1,15 +1,14 @@
-"""Ten million rows scored by an exported query in DuckDB, compared with the model on a pandas
+"""A million rows scored by an exported query in DuckDB, compared with the model on a pandas
 frame.
 
-    python benchmarks/export_rows.py [--rows 10000000] [--threads 1]
+    python benchmarks/export_rows.py [--rows 1000000] [--threads 1]
 
 Data: five numeric columns with missing values, and a category; models with linear and with
 piecewise-linear responses. The table is stored in DuckDB, the frame in memory; the probabilities
 and predictions of all rows are computed and stored, by DuckDB the scores as well. Prints the
-wall-clock seconds of the faster of two runs, and the largest difference between probabilities.
+processor seconds of the faster of two runs, and the largest difference between probabilities.
 """
 
-import time
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +18,7 @@ import pandas as pd
 from annealed.learners import FSAClassifier
 from annealed.models import TabularModel, export
 from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
-from common import new_parser
+from common import new_parser, print_head, print_line, timed
 
 CITIES = ("Oslo", "Rome", "Paris")
 
@@ -46,12 +45,8 @@ def fitted(response):
 
 
 def best_of_two(work):
-    seconds = []
-    for _ in range(2):
-        start = time.perf_counter()
-        result = work()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds), result
+    runs = [timed(work) for _ in range(2)]
+    return min(seconds for _, seconds in runs), runs[-1][0]
 
 
 def in_pandas(model, frame):
@@ -68,12 +63,13 @@ def in_pandas(model, frame):
 
 def main(arguments=None):
     parser = new_parser(__doc__)
-    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args(arguments)
     import duckdb
 
     frame = table(options.rows, 0)
+    print_head("response", "DuckDB", "pandas", "ratio", "largest difference of probabilities")
     with (
         TemporaryDirectory() as folder,
         duckdb.connect(f"{folder}/rows.duckdb", config={"threads": options.threads}) as connection,
@@ -93,9 +89,12 @@ def main(arguments=None):
                 "probability_yes"
             ]
             difference = np.abs(chances - result["yes"]).max()
-            print(
-                f"{response}: {options.rows} rows, {len(model.selected)} numbers, DuckDB "
-                f"{ours:.2f} s, pandas {theirs:.2f} s, {difference:.1e}"
+            print_line(
+                response,
+                f"{ours:.2f} s",
+                f"{theirs:.2f} s",
+                f"{theirs / ours:.1f}",
+                f"{difference:.0e}",
             )
 
 

@@ -10,7 +10,8 @@ classes, noise and seeds, and are run once, at the end. DATA adds ``usps`` to ``
 Each selector names k columns on the training rows of a fold. "own" is the error of the fitted
 estimator itself; the columns of every other selector are fitted by multinomial logistic regression
 with a ridge penalty chosen by cross-validation. Error: 1 - balanced accuracy, in percent, mean over
-the folds. With --out FILE an interrupted run is resumed.
+the folds, by k; the column of seconds has those of the smallest k. Rows are stored in the file
+--out, from which an interrupted run is resumed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import FSAClassifier, FSARegressor
+from common import print_head, print_line
 from scipy import ndimage
 from sklearn.datasets import load_digits
 from sklearn.feature_selection import RFE
@@ -294,23 +296,28 @@ def main(argv: list[str] | None = None) -> None:
         else []
     )
     finished = {(row["set"], row["k"], row["selector"]) for row in map(json.loads, lines)}
+    rows = [json.loads(line) for line in lines]
+    print_head("set", *arguments.selectors, "seconds")
     for name, make in tables.items():
         left = [
-            (k, s) for k in arguments.k for s in arguments.selectors if (name, k, s) not in finished
+            (k, s) for s in arguments.selectors for k in arguments.k if (name, k, s) not in finished
         ]
-        if (arguments.only is not None and not name.startswith(arguments.only)) or not left:
+        if arguments.only is not None and not name.startswith(arguments.only):
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for row in rows_of(name, make(), left, arguments.folds):
-                print(
-                    f"{name:22s} k={row['k']:3d} {row['selector']:12s} "
-                    f"{np.mean(row['error']):6.2f}  {row['seconds']:7.2f} s",
-                    flush=True,
-                )
+                rows.append(row)
                 if arguments.out is not None:
                     with arguments.out.open("a") as file:
                         file.write(json.dumps(row) + "\n")
+        of_set = {(row["selector"], row["k"]): row for row in rows if row["set"] == name}
+        cells = [
+            " / ".join(f"{np.mean(of_set[s, k]['error']):.1f}" for k in arguments.k)
+            for s in arguments.selectors
+        ]
+        seconds = (f"{of_set[s, min(arguments.k)]['seconds']:.2g}" for s in arguments.selectors)
+        print_line(name, *cells, ", ".join(seconds))
 
 
 if __name__ == "__main__":

@@ -50,10 +50,10 @@ def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None
     """Context manager for a computation on ``n_values`` values, such as a fit.
 
     The number of values determines whether compiled code is used, and stays fixed while features
-    are dropped. Compiled loops use ``n_threads`` threads (None means the limit that holds outside
-    the context), and BLAS uses one thread. With more BLAS threads, rounding would depend on their
-    number. In addition, idle BLAS threads spin, so a fit takes ten times as long while other
-    processes use the cores (benchmarks/busy_cores.py).
+    are dropped. Compiled loops use ``n_threads`` threads, where None keeps the current limit. BLAS
+    uses one thread, since rounding would depend on the number of BLAS threads. In addition, idle
+    BLAS threads would spin, and a fit would take ten times as long while other processes use the
+    cores (benchmarks/busy_cores.py).
     """
     with (
         _inside(_size, n_values),
@@ -98,7 +98,8 @@ def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
 
 
 def is_small(n_values: float) -> bool:
-    """Return whether the current problem, or else ``n_values``, is small enough for plain NumPy."""
+    """Return whether the current problem (by default, ``n_values`` values) is small enough for
+    NumPy."""
     size = _size.get()
     return (n_values if size is None else size) <= SMALL
 

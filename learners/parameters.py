@@ -63,10 +63,12 @@ def check_real(
     above: bool = False,
     below: bool = False,
 ) -> None:
-    """Check that ``low <= value <= high``; ``above`` and ``below`` make the limits exclusive."""
-    expected = f"a number {'>' if above else '>='} {low:g}"
-    if high < sys.float_info.max:
-        expected += f" and {'<' if below else '<='} {high:g}"
+    """Check that ``low <= value <= high``; ``above`` excludes ``low``, and ``below`` ``high``."""
+    expected = (
+        f"a number {'>' if above else '>='} {low:g}"
+        if high == sys.float_info.max
+        else f"a number in {'[('[above]}{low:g}, {high:g}{'])'[below]}"
+    )
     inside = (
         _is_number(value)
         and (value > low if above else value >= low)
@@ -147,4 +149,5 @@ def check_greedy(
 
 def _require(good: bool, name: str, value: Any, expected: str) -> None:
     if not good:
-        raise ValueError(f"{name}={value!r} is not valid; expected {expected}")
+        value = f" {value}" if name.startswith("-") else f"={value!r}"
+        raise ValueError(f"{name}{value} is not valid; expected {expected}")

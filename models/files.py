@@ -47,11 +47,11 @@ KINDS = {
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Write a file under a temporary name in the folder of ``path``; rename it on success and
-    remove it on failure.
+    """Context manager that writes a file under a temporary name, so that no partial file remains.
 
-    The temporary name has the suffix of ``path``. A ValueError that names ``path`` is raised if the
-    file cannot be written.
+    The temporary file is in the folder of ``path`` and has the same suffix. It is renamed on
+    success and removed on failure. A ValueError that names ``path`` is raised if the file cannot be
+    written.
     """
     path = Path(path)
     try:
@@ -73,7 +73,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise a ValueError if a file cannot be written, so that a long computation is not wasted."""
+    """Check that a file can be written before a long computation starts."""
     folder = path.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(
@@ -93,8 +93,11 @@ def make_folder(path: Path | None) -> None:
 
 
 def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
-    """Write the files of a report, given by name, to a folder, which is created if missing. Values
-    other than strings are written as JSON."""
+    """Write the files of a report to a folder, which is created if missing.
+
+    ``texts`` contains the content of each file by name. Values other than strings are written as
+    JSON.
+    """
     make_folder(folder)
     for name, content in texts.items():
         text = (
@@ -127,7 +130,7 @@ def write_model(
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
-    """Read the header of a model file without its arrays; errors are as in :func:`read_model`."""
+    """Read only the header of a model file; the errors are those of :func:`read_model`."""
     return _read(Path(path), arrays=False)[1]
 
 
@@ -229,8 +232,7 @@ def _digest(path: Path, recorded: str) -> str:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Context manager that converts errors raised by a damaged file to one line that names the
-    file."""
+    """Context manager that converts errors in a damaged file to one line that names the file."""
     try:
         yield
     except ValueError as error:
@@ -249,8 +251,10 @@ def reading(path: str | Path) -> Iterator[None]:
 
 
 class ModelFile:
-    """Base class of models that are stored in files. A subclass defines its ``KIND`` and the
-    conversion to and from arrays and a header."""
+    """Base class of models that are stored in files.
+
+    A subclass defines its ``KIND``, and its conversion to and from arrays and a header.
+    """
 
     KIND: ClassVar[str]
 
@@ -307,11 +311,11 @@ def check_settings(
     defaults: Mapping[str, Any],
     limits: Mapping[str, tuple[float, float]] | None = None,
 ) -> dict[str, Any]:
-    """Convert a JSON object of a header to settings, with lists as tuples, and validate each
-    setting against an example value.
+    """Convert a JSON object of a header to settings, and validate each setting.
 
-    An example is a bool, int, float, str, or a tuple of these. ``limits`` holds the minimum and
-    maximum of some settings or of their entries; other numbers must lie between -1e6 and 1e6.
+    Lists become tuples. Each setting must have the type of its example value, which is a bool, int,
+    float, str, or tuple of these. ``limits`` contains the minimum and maximum of some settings or
+    of their entries. Other numbers must be between -1e6 and 1e6.
     """
     if not isinstance(record, dict) or record.keys() != defaults.keys():
         raise ValueError(
@@ -350,8 +354,11 @@ def check_array(
     low: float = -_LARGEST,
     high: float = _LARGEST,
 ) -> np.ndarray:
-    """Return an array of a model file, after checking that it is present, of the given type and
-    shape (None means any length), and in range."""
+    """Return an array of a model file after validation.
+
+    The array must exist, have the given type and shape, where None means any length, and be in the
+    given range.
+    """
     if name not in arrays:
         raise ValueError(f"{path}: the file is damaged (array {name!r} is missing)")
     array = arrays[name]
@@ -385,7 +392,7 @@ def list_models() -> list[str]:
 
 
 def resolve_model(name_or_path: str | Path) -> Path:
-    """Return the file of a model, given a shipped name or a path.
+    """Return the path of a model file, given the name of a shipped model or a path.
 
     Parameters
     ----------

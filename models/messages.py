@@ -8,14 +8,16 @@ MAX_MESSAGE = 300  # maximum length of an error message in characters
 
 
 def short(message: object) -> str:
-    """Return a message as one line of at most ``MAX_MESSAGE`` characters; the middle of longer
-    messages is omitted."""
+    """Return a message as one line of at most ``MAX_MESSAGE`` characters.
+
+    The middle of a longer message is omitted.
+    """
     line = " ".join(str(message).split())
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 105]} ... {line[-100:]}"
 
 
 def first_of(words: Sequence[str], n_shown: int) -> str:
-    """Return the first words joined by commas, followed by dots if there are more words.
+    """Return the first words, separated by commas and followed by dots if there are more words.
 
     Examples
     --------
@@ -41,7 +43,7 @@ def suggestion(name: str, known: Sequence[str]) -> str:
 
 @contextmanager
 def naming_extra(what: str, extra: str) -> Iterator[None]:
-    """Context manager whose error names the extra to install if the import of a package fails."""
+    """Context manager that names the extra to install if the import of a package fails."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -51,8 +53,10 @@ def naming_extra(what: str, extra: str) -> Iterator[None]:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON types: arrays become lists; NaN and infinity, which JSON lacks,
-    become None."""
+    """Convert a value to JSON types.
+
+    Arrays become lists. NaN and infinity become None, since JSON does not support them.
+    """
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

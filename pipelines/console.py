@@ -330,12 +330,12 @@ def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
 
 
 def number_or_auto(option: str, text: str | int) -> int | None:
-    """Parse an option value as a positive integer, or as None for "auto"; raise a ValueError for
-    other values."""
+    """Parse an option value as an integer >= 1, or as None for "auto"; raise a ValueError for other
+    values."""
     if text == "auto":
         return None
     if not str(text).isdecimal() or int(text) < 1:
-        raise ValueError(f"{option} {text} is not valid; expected a positive integer or auto")
+        raise ValueError(f"{option} {text} is not valid; expected an integer >= 1 or auto")
     return int(text)
 
 

@@ -1,5 +1,4 @@
-"""Computer vision: image pyramids, the feature pool and its scans, dense SIFT, visual words, and
-point tracks.
+"""Computer vision: image pyramids, window features, dense SIFT, visual words, and point tracks.
 
 The names are listed in ``__init__.pyi`` and imported on first use. The extra ``vision`` installs
 the dependencies.

@@ -51,7 +51,7 @@ def _open(name: str) -> Image.Image:
 
 
 def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
-    """Read an image file as RGB, upright.
+    """Read an image file as an upright RGB array.
 
     The EXIF orientation is applied, and transparent pixels are blended over white. Grey values of
     more than 8 bits are scaled by their full range (65535 for 16 bits), and floats in [0, 1] by
@@ -104,8 +104,10 @@ def _n_frames(image: Image.Image) -> int:
 
 
 def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Return the width and height in pixels of an image file after its EXIF orientation is applied.
-    The pixels are not decoded; the errors are those of :func:`read_image`."""
+    """Return the width and height of an image file after its EXIF orientation is applied.
+
+    The pixels are not decoded. The errors are those of :func:`read_image`.
+    """
     with _opened(path) as image:
         width, height = image.size
         return (height, width) if image.getexif().get(_ORIENTATION, 1) >= 5 else (width, height)

@@ -1,7 +1,7 @@
 """Gradient histograms around the points of a shape, in an image aligned with the shape.
 
-They are the descriptors of cascaded shape regression. Every point is surrounded by cells of signed
-gradient directions, as in HOG and SIFT.
+The histograms are the descriptors of cascaded shape regression. As in HOG and SIFT, each point is
+surrounded by cells, and each cell has a histogram of signed gradient directions.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ def cut_frame(
     box: tuple[float, float, float, float],
     unit: float,
 ) -> Frame:
-    """Crop the surroundings of a shape from a pyramid.
+    """Crop the region around a shape from a pyramid.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def cut_frame(
 
 
 def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
-    """Describe the surroundings of points by gradient histograms.
+    """Compute gradient histograms around points.
 
     Each point is surrounded by 4 x 4 square cells; the gradient at a pixel is split between the two
     nearest of 8 signed directions. The values of a point are divided by their Euclidean norm and

@@ -164,10 +164,11 @@ def gaussian_pyramid(
     """Compute the levels of a Gaussian image pyramid, from large to small.
 
     The scales are ``2 ** (-k / scales_per_octave)`` for integer k. Every octave starts from the
-    previous one at half the size. Within an octave, a level of scale s (0.5 <= s < 1 of the first
-    level) is the first level, blurred by a Gaussian of standard deviation ``0.5 * sqrt(1 / s**2 -
-    1)`` pixels (so that an assumed blur of 0.5 pixels stays 0.5 pixels on the level) and sampled
-    bilinearly. Levels larger than the image are interpolated bilinearly.
+    previous one at half the size. Within an octave, a level of scale s relative to the first level
+    (0.5 <= s < 1) is computed from the first level. It is blurred by a Gaussian of standard
+    deviation ``0.5 * sqrt(1 / s**2 - 1)`` pixels and sampled bilinearly. An assumed blur of 0.5
+    pixels is then also 0.5 pixels on the new level. Levels larger than the image are interpolated
+    bilinearly.
 
     Parameters
     ----------
@@ -178,8 +179,8 @@ def gaussian_pyramid(
     min_size : int, default 12
         Minimum number of pixels of the shorter side; smaller levels are omitted.
     min_scale, max_scale : float
-        Range of scales: only levels with ``min_scale <= scale <= max_scale`` are computed (to a
-        relative tolerance of 1e-9).
+        Range of scales. Only levels with ``min_scale <= scale <= max_scale`` are computed, with a
+        relative tolerance of 1e-9.
 
     Returns
     -------
@@ -225,8 +226,7 @@ def gaussian_pyramid(
 
 
 def shrink(level: Level, scale: float) -> Level:
-    """Compute a smaller level from a given one, blurred and sampled as within an octave of
-    `gaussian_pyramid`.
+    """Compute a smaller level from a given level, as within an octave of `gaussian_pyramid`.
 
     Parameters
     ----------

@@ -1,11 +1,14 @@
 """Recomputation of the cheapest cells of the stored tables for ``annealed reproduce --check``."""
 
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .data_folder import data_folder
+from .provenance import table_of
 from .registry import reproduce
 from .render import row_key
 
@@ -17,21 +20,27 @@ class Check:
     Attributes
     ----------
     table : str
-        Name in ``TABLES``.
+        Name in ``TABLES``, or a script with its arguments, in which DATA is the folder of the real
+        data.
     columns : dict of float
-        Compared columns, with the maximum accepted difference in each.
+        Compared columns, with the maximum accepted difference in each. In a table of a script, this
+        is the difference of each number in a cell.
     options : dict
         Arguments of the table that restrict it to a few rows, with the stored number of runs.
     needs : str
         Data set in the folder of the real data; empty for simulated data.
+    keys : tuple of str
+        Columns that identify a row in the table of a script.
     """
 
     table: str
     columns: dict[str, float]
     options: dict[str, Any] = field(default_factory=dict)
     needs: str = ""
+    keys: tuple[str, ...] = ()
 
 
+_MISSING = "missing"  # no such row in the file
 _DETECTION = {"DR": 2.0, "PCD": 0.5}
 _SMALLEST = {"methods": ["annealed"], "sizes": [(300, 10)]}
 CHECKS = {
@@ -61,6 +70,28 @@ CHECKS = {
         {"error": 0.02},
         {"sizes": [(500, 50)], "methods": ["sDist"], "runs": 3},
     ),
+    "sensors-simulated": Check(
+        "sensors-simulated", {"error": 0.005, "true": 0.2}, {"methods": ["forward"]}
+    ),
+    "public-tables": Check(
+        "public-tables",
+        {"error": 1.0},
+        {"sets": ["dexter"], "methods": ["annealed"]},
+        needs="dexter",
+    ),
+    "sparse-words": Check(
+        "benchmarks/sparse_words.py measure --data DATA -k 200 --only dexter",
+        {"FSA": 0.7, "L1, liblinear": 0.7, "minimax": 0.7},
+        needs="dexter",
+        keys=("text", "k"),
+    ),
+    "crf": Check(
+        "benchmarks/crf.py DATA",
+        {"objective": 0.01, "objective of crfsuite": 0.01, "equal Viterbi labels": 0.1},
+        needs="sensors_adl",
+        keys=("home",),
+    ),
+    "paths": Check("benchmarks/paths.py", {"annealed": 0.4}, keys=("task, N, M, k",)),
 }
 
 
@@ -80,32 +111,65 @@ def compare(name: str, results: Path, data_dir=None) -> list[dict[str, Any]]:
     -------
     list of dict
         One row per value with ``check``, ``row`` (the identity of the row), ``column``,
-        ``computed``, ``stored`` (None if the file has no such row), ``tolerance`` and ``equal``.
+        ``computed``, ``stored`` ("missing" if the file has no such row), ``tolerance`` and
+        ``equal``.
     """
     check = CHECKS[name]
     stored = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
+    pairs = _cells if check.keys else _values
+    return [
+        {
+            "check": name,
+            "row": row,
+            "column": column,
+            "computed": new,
+            "stored": old,
+            "tolerance": check.columns[column],
+            "equal": _equal(new, old, check.columns[column]),
+        }
+        for row, column, new, old in pairs(check, stored, data_dir)
+    ]
+
+
+Pair = tuple[str, str, Any, Any]  # row, column, computed value, stored value
+
+
+def _values(check: Check, stored: dict[str, Any], data_dir) -> Iterator[Pair]:
+    """Yield the values of a table of the papers."""
     rows = {row_key(row): row for row in stored["rows"]}
-    compared = []
     for row in reproduce(check.table, data_dir=data_dir, **check.options)["rows"]:
         key = row_key(row)
-        old = rows.get(key, {})
-        for column, tolerance in check.columns.items():
-            new, before = row.get(column), old.get(column)
-            known = new is not None and before is not None
-            compared.append(
-                {
-                    "check": name,
-                    "row": " ".join(str(value) for value in key if value is not None),
-                    "column": column,
-                    "computed": new,
-                    "stored": before,
-                    "tolerance": tolerance,
-                    "equal": abs(new - before) <= tolerance
-                    if known
-                    else bool(old) and new is before,
-                }
-            )
-    return compared
+        text = " ".join(str(value) for value in key if value is not None)
+        for column in check.columns:
+            yield text, column, row.get(column), rows.get(key, {}).get(column, _MISSING)
+
+
+def _cells(check: Check, stored: dict[str, Any], data_dir) -> Iterator[Pair]:
+    """Yield the cells of the table of a script, without columns of times."""
+
+    def by_key(columns, rows):
+        named = [dict(zip(columns, row, strict=True)) for row in rows]
+        return {tuple(row[key] for key in check.keys): row for row in named}
+
+    before = by_key(stored["columns"], stored["rows"])
+    folder = str(data_folder(data_dir)) if check.needs else ""
+    for key, row in by_key(*table_of(check.table.replace("DATA", folder))).items():
+        for column in check.columns:
+            yield " ".join(key), column, row[column], before.get(key, {}).get(column, _MISSING)
+
+
+def _equal(new: Any, old: Any, tolerance: float) -> bool:
+    """Return whether two values, or all numbers of two cells, differ by at most the tolerance."""
+    if old == _MISSING:
+        return False
+    if isinstance(new, str) and isinstance(old, str):
+        numbers = [re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", cell) for cell in (new, old)]
+        return len(numbers[0]) == len(numbers[1]) and all(
+            abs(float(a) - float(b)) <= tolerance for a, b in zip(*numbers, strict=True)
+        )
+    if new is None or old is None:
+        return new is old
+    return bool(abs(new - old) <= tolerance)
 
 
 def selected(name: str | None, data_dir=None) -> list[str]:

@@ -4,6 +4,7 @@ import ast
 import functools
 import hashlib
 import json
+import os
 import platform
 import re
 import shlex
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from datetime import date
 from importlib.metadata import version
+from importlib.util import resolve_name
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,9 +22,7 @@ import annealed
 from annealed.models.files import replacing
 from annealed.pipelines.common.provenance import source_of_code
 
-from .registry import FIGURES, TABLES
-
-_SCRIPT = re.compile(r"(?:benchmarks|examples|tests)/[\w/]+\.py")
+_SCRIPT = re.compile(r"(?:benchmarks|examples|tests)/[\w/]+(?:\.py)?")  # or a folder of tests
 _TABLE = re.compile(r"(?:annealed reproduce |reproduce\(['\"]|selector_table\(['\"])([\w-]+)")
 _GROUP = re.compile(r"annealed (faces|keypoints|motion|pets|sensors|select)\b")
 _REQUIRED = ("command", "commit", "versions", "processor", "seeds", "fingerprint")
@@ -34,13 +34,16 @@ class Sources:
     Parameters
     ----------
     package, experiments : path
-        Folders of the packages ``annealed`` and ``annealed_experiments``.
+        Folders of the packages ``annealed`` and ``annealed_experiments``. Older checkouts have the
+        second package in the first, as ``annealed.pipelines.reproduce``.
     checkout : path, default "."
         Folder of the scripts that are named in commands.
     """
 
     def __init__(self, package: Path, experiments: Path, checkout: Path | str = "."):
         self.folders = {"annealed": Path(package), "annealed_experiments": Path(experiments)}
+        inside = self.folders["annealed_experiments"].parent == Path(package) / "pipelines"
+        self._tables = "annealed.pipelines.reproduce" if inside else "annealed_experiments"
         self.checkout = Path(checkout)
         self._read = functools.cache(_read)  # each file is parsed once
 
@@ -70,16 +73,32 @@ class Sources:
 
     def roots(self, command: str) -> list[tuple[tuple[str, ...], Path]]:
         """Return the modules and scripts that a command runs, with their files."""
-        modules: set[tuple[str, ...]] = set()
-        for name in _TABLE.findall(command):
-            if name in TABLES:
-                modules.add(("annealed_experiments", *TABLES[name][0].split(".")))
-            elif name in FIGURES:
-                modules.add(("annealed_experiments", "figures", FIGURES[name][0]))
+        known = self._registry()
+        modules = {
+            tuple(resolve_name(f".{known[name]}", self._tables).split("."))
+            for name in _TABLE.findall(command)
+            if name in known
+        }
         modules |= {("annealed", "pipelines", "cli", group) for group in _GROUP.findall(command)}
         result = [(module, file) for module in modules if (file := self.file(module))]
-        scripts = [self.checkout / name for name in _SCRIPT.findall(command)]
+        named = [self.checkout / name for name in _SCRIPT.findall(command)]
+        scripts = [*named, *chain.from_iterable(folder.glob("*.py") for folder in named)]
         return result + [((file.stem,), file) for file in scripts if file.is_file()]
+
+    def _registry(self) -> dict[str, str]:
+        """Return the modules of the tables and figures by name."""
+        file = self.folders["annealed_experiments"] / "registry.py"
+        if not file.is_file():
+            return {}
+        values = {
+            node.target.id: ast.literal_eval(node.value)
+            for node in ast.parse(file.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value
+        }
+        figures = {
+            name: f"figures.{module}" for name, (module, *_) in values.get("FIGURES", {}).items()
+        }
+        return figures | {name: module for name, (module, *_) in values["TABLES"].items()}
 
     def closure(self, command: str) -> dict[str, Path]:
         """Return all source files that a command depends on, by module name."""
@@ -128,7 +147,8 @@ def running() -> Sources:
 def of_checkout(checkout: Path | str) -> Sources:
     """Return the sources of a checkout."""
     root = Path(checkout)
-    return Sources(root, root / "experiments" / "annealed_experiments", root)
+    folder = root / "experiments" / "annealed_experiments"
+    return Sources(root, folder if folder.is_dir() else root / "pipelines" / "reproduce", root)
 
 
 def _read(file: Path, module: tuple[str, ...]) -> tuple[list[tuple[tuple[str, ...], str]], str]:
@@ -170,12 +190,16 @@ def _plain(node: Any) -> Any:
     return (type(node).__name__, *values)
 
 
-def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the description of a run in a results file.
-
-    ``seeds`` are the seeds in the settings, the seeds from 0 to the number of runs, or "fixed in
-    the code".
+def seeds_of(settings: dict[str, Any]) -> Any:
+    """Return the seeds in the settings, the seeds from 0 to the number of runs, or "fixed in the
+    code".
     """
+    runs = settings.get("runs")
+    return settings.get("seeds", f"0 to {runs - 1}" if runs else "fixed in the code")
+
+
+def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the description of a run in a results file."""
     info = Path("/proc/cpuinfo")
     names = (
         re.findall(r"^model name\s*: (.+)", info.read_text(), re.MULTILINE) if info.exists() else []
@@ -183,27 +207,25 @@ def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
     versions = {"python": platform.python_version()} | {
         name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")
     }
-    runs = settings.get("runs")
-    seeds = settings.get("seeds", f"0 to {runs - 1}" if runs else "fixed in the code")
+    if folder := os.environ.get("ANNEALED_DATA"):
+        command = command.replace(folder, "DATA")
     made = {"command": command, "date": str(date.today()), **source_of_code(), "versions": versions}
     return made | {
         "processor": names[0] if names else platform.processor(),
-        "seeds": seeds,
+        "seeds": seeds_of(settings),
         "fingerprint": running().fingerprint(command),
         "settings": settings,
     }
 
 
-def run_script(command: str, file: Path) -> None:
-    """Run a script of the checkout, and store the Markdown table that it prints in a results file.
+def table_of(command: str) -> tuple[list[str], list[list[str]]]:
+    """Run a script of the checkout, and return the columns and rows of the Markdown table that it
+    prints.
 
     Parameters
     ----------
     command : str
         Path of the script below the current folder, with its arguments.
-    file : path
-        Results file, which is replaced by ``name``, ``made``, ``columns`` and ``rows``, with the
-        cells as printed.
     """
     words = shlex.split(command)
     lines = []
@@ -228,15 +250,27 @@ def run_script(command: str, file: Path) -> None:
     if len(heads) != 1:
         raise ValueError(f"{command}: the command printed {len(heads)} tables; expected one")
     hidden = {*rules, *(i - 1 for i in rules)}
-    write(
-        file,
-        {
-            "name": file.stem,
-            "made": [run_of(f"python {command}", {})],
-            "columns": list(heads.pop()),
-            "rows": [row for i, row in enumerate(cells) if i not in hidden],
-        },
-    )
+    return list(heads.pop()), [row for i, row in enumerate(cells) if i not in hidden]
+
+
+def run_script(command: str, file: Path) -> None:
+    """Run a script of the checkout, and store the table that it prints in a results file, with the
+    cells as printed."""
+    made = [run_of(f"python {command}", {})]  # the code as it is at the start
+    columns, rows = table_of(command)
+    write(file, {"name": file.stem, "made": made, "columns": columns, "rows": rows})
+
+
+def run_command(command: str, file: Path) -> None:
+    """Run a command of the package, and store the rows of its JSON output in a results file."""
+    words = [sys.executable, "-m", "annealed.pipelines.cli", *shlex.split(command)[1:], "--json"]
+    ran = subprocess.run(words, stdout=subprocess.PIPE, text=True, encoding="utf-8", check=False)
+    if ran.returncode:
+        raise ValueError(f"{command}: the command exited with code {ran.returncode}; expected 0")
+    record = json.loads(ran.stdout)
+    record["rows"] = [row | {"made": 0} for row in record["rows"]]
+    made = [run_of(command, record["settings"])]
+    write(file, {"name": record["name"], "settings": record["settings"], "made": made} | record)
 
 
 def write(file: Path, record: dict[str, Any]) -> None:

@@ -174,7 +174,7 @@ def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) ->
     if name is not None and name not in FIGURES:
         raise ValueError(f"{name!r} has no figure; expected one of {', '.join(FIGURES)}")
     if options.get("runs", 1) < 1:
-        raise ValueError(f"runs={options['runs']!r} is not valid; expected a positive integer")
+        raise ValueError(f"runs={options['runs']!r} is not valid; expected an integer >= 1")
     written = []
     for key in FIGURES if name is None else [name]:
         module, function, _ = FIGURES[key]
@@ -225,7 +225,7 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
     for option in set(options) - set(signature(make).parameters):
         raise ValueError(f"{option}: this option is not available for {name}")
     if runs is not None and runs < 1:
-        raise ValueError(f"runs={runs!r} is not valid; expected a positive integer")
+        raise ValueError(f"runs={runs!r} is not valid; expected an integer >= 1")
     given = {"runs": runs, "data_dir": data_dir, **options}
     with warnings.catch_warnings():
         warnings.filterwarnings(

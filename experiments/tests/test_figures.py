@@ -89,7 +89,7 @@ def test_unknown_figures_and_options_are_named(tmp_path):
         ValueError, match="runs: this option is not available for the figure fsa-losses"
     ):
         draw("fsa-losses", tmp_path, runs=3)
-    with pytest.raises(ValueError, match="runs=0 is not valid; expected a positive integer"):
+    with pytest.raises(ValueError, match="runs=0 is not valid; expected an integer >= 1"):
         draw("motion-table", tmp_path, runs=0)
     result = run("reproduce", "--figures", tmp_path, "--checkpoint", tmp_path / "c")
     assert (

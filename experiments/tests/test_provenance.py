@@ -1,7 +1,9 @@
 """Fingerprints of code, descriptions of runs, and the comparison of stored cells with new ones."""
 
 import json
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from annealed_experiments import checks
@@ -9,6 +11,7 @@ from annealed_experiments.checks import CHECKS, Check, compare, selected
 from annealed_experiments.provenance import (
     incomplete,
     of_checkout,
+    run_command,
     run_of,
     run_script,
     running,
@@ -84,6 +87,35 @@ def test_a_fingerprint_changes_with_the_statements_of_what_a_command_imports(
 
 def test_a_command_without_known_code_has_no_fingerprint(checkout):
     assert of_checkout(checkout).fingerprint("by hand") is None
+
+
+def test_a_folder_of_tests_and_an_older_layout_have_a_fingerprint(checkout):
+    (checkout / "tests/campaign").mkdir(parents=True)
+    (checkout / "tests/campaign/test_files.py").write_text("from annealed.learners import solve")
+    sources = of_checkout(checkout)
+    assert {"test_files", "annealed.learners.steps"} < set(sources.closure("pytest tests/campaign"))
+    tables = checkout / "pipelines/reproduce"
+    tables.mkdir(parents=True)
+    (tables / "registry.py").write_text('TABLES: dict = {"rings": ("metric", "rings", "")}')
+    (tables / "metric.py").write_text("from ...learners.other import unused")
+    assert set(of_checkout(checkout).closure("annealed reproduce rings")) == {
+        "annealed.pipelines.reproduce.metric",
+        "annealed.learners.other",
+    }
+
+
+def test_runs_are_completed_as_of_their_commit(checkout):
+    complete = runpy.run_path(str(ROOT / ".ci/fingerprints.py"))["complete"]
+    results = checkout / "experiments/results"
+    runs = [{"command": COMMAND, "commit": "a1"}, {"command": "by hand", "commit": "b2"}]
+    record = {"name": "speed", "settings": {"runs": 3}, "made": runs, "rows": []}
+    (results / "speed.json").write_text(json.dumps(record))
+    seen = []
+    unknown = complete(results, lambda commit: seen.append(commit) or of_checkout(checkout))
+    assert seen == ["a1", "b2"] and unknown == ["speed: by hand"]
+    (first, second) = json.loads((results / "speed.json").read_text())["made"]
+    assert first["fingerprint"] == of_checkout(checkout).fingerprint(COMMAND)
+    assert first["seeds"] == "0 to 2" and second["fingerprint"] is None
 
 
 @pytest.mark.parametrize(
@@ -166,10 +198,44 @@ def test_stored_cells_are_compared_within_the_tolerance(tmp_path, monkeypatch):
     assert values(N=500) == [False, False]
 
 
+def test_cells_of_a_script_are_compared_number_by_number(tmp_path, monkeypatch):
+    made = {
+        "columns": ["set", "error", "s"],
+        "rows": [["a", "1.0 / 2.0 (5%)", "3"], ["b", "-", "4"]],
+    }
+    (tmp_path / "cells.json").write_text(json.dumps(made))
+    monkeypatch.setitem(CHECKS, "cells", Check("a.py", {"error": 0.1}, keys=("set",)))
+
+    def values(*rows):
+        monkeypatch.setattr(checks, "table_of", lambda command: (["set", "error"], rows))
+        return [value["equal"] for value in compare("cells", tmp_path)]
+
+    assert values(["a", "1.05 / 1.95 (5%)"], ["b", "-"]) == [True, True]
+    assert values(["a", "1.0 / 2.0"], ["b", "0.1"]) == [False, False]
+    assert values(["a", "1.0 / 2.2 (5%)"], ["c", "-"]) == [False, False]
+
+
+def test_the_rows_of_a_command_are_stored(tmp_path, monkeypatch):
+    command, file = "annealed sensors evaluate --data homes", tmp_path / "home.json"
+    with pytest.raises(ValueError, match="exited with code 2; expected 0"):
+        run_command(command, file)
+    assert not file.exists()
+    printed = {"name": "sensors evaluate", "settings": {"home": "a"}, "rows": [{"error": 0.1}]}
+    ran = SimpleNamespace(returncode=0, stdout=json.dumps(printed))
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: ran)
+    monkeypatch.setenv("ANNEALED_DATA", "homes")
+    run_command(command, file)
+    record = json.loads(file.read_text())
+    assert record["rows"] == [{"error": 0.1, "made": 0}] and record["settings"] == {"home": "a"}
+    assert record["made"][0]["command"] == "annealed sensors evaluate --data DATA"
+
+
 def test_every_check_has_a_file_and_its_columns():
     for name, check in CHECKS.items():
-        rows = json.loads((ROOT / f"experiments/results/{name}.json").read_text())["rows"]
+        record = json.loads((ROOT / f"experiments/results/{name}.json").read_text())
+        rows = [record["columns"]] if check.keys else record["rows"]
         assert all(any(column in row for row in rows) for column in check.columns), name
+        assert {*check.keys} <= {*record.get("columns", ())}, name
     with pytest.raises(ValueError, match="'fsa' has no check; expected one of fsa-"):
         selected("fsa")
     assert "fsa-challenge" not in selected(None, ROOT / "learners")

@@ -10,13 +10,13 @@ from scipy.special import expit, softmax
 
 @dataclass(frozen=True)
 class AdditiveModel:
-    """Additive model, the intercept plus one response per selected column, eq. (12) of [1]_.
+    """Additive model: the intercept plus one response per selected column, eq. (12) of [1]_.
 
     The shapes determine the kind of response. Without knots, the response is linear. With one
-    response per knot, it is linear between the knots and constant outside them. With one response
-    fewer than knots, it is constant in each of the ``n_knots - 1`` bins. Image windows are scored
-    by compiled loops instead (`annealed.vision.windows.kernels.accumulate`), which compute the same
-    sum in float32 with a rejection threshold after each term.
+    response per knot, it is linear between the knots and constant outside them. With one fewer
+    response than knots, it is constant in each of the ``n_knots - 1`` bins. Image windows are
+    scored by compiled loops instead (`annealed.vision.windows.kernels.accumulate`), which compute
+    the same sum in float32 with a rejection threshold after each term.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Designs: scores, gradients and column subsets of data in memory, on disk, in Dask or torch.
+"""Designs: scores, gradients and column subsets of data in memory, on disk, or in Dask or torch.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -31,7 +31,7 @@ _LOST_DIGITS = 1e10
 def inverse_scale(
     variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12
 ) -> np.ndarray:
-    """Compute the inverse standard deviations of columns, with 0 for constants up to rounding.
+    """Compute the inverse standard deviations of columns; columns that are constant get 0.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def inverse_scale(
     second_moment : ndarray of shape (m,)
         Mean square of each column.
     rounding : float, default 1e-12
-        Fraction of the second moment up to which a variance counts as zero.
+        Ratio of variance to second moment up to which a column counts as constant.
 
     Returns
     -------
@@ -286,7 +286,7 @@ class Design:
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Compute the loss and its gradient at ``scores(coef) + intercept``.
 
-        This takes one pass over the data if possible.
+        The data are read only once if possible.
 
         Parameters
         ----------
@@ -342,7 +342,8 @@ class Design:
 
 
 class FirstReadDesign(Design):
-    """Design whose first pass over the data computes both the moments and the first gradient."""
+    """Design that computes both the moments and the first gradient in its first pass over the
+    data."""
 
     per_feature = ()
     _moments: tuple[np.ndarray, np.ndarray] | None = None

@@ -41,9 +41,9 @@ LEFT = 10
 class DaskDesign(OutOfCoreDesign):
     """Linear or piecewise-linear responses to the columns of a Dask array with any chunks.
 
-    Tasks run on the active ``distributed`` client, or else on Dask's default scheduler. A step
-    creates one task per tile if tiles hold whole rows. Otherwise, it creates two tasks per tile and
-    two per row of tiles. One more task is created for every sixteen partial sums.
+    Tasks run on the active ``distributed`` client, or else on Dask's default scheduler. Each step
+    creates one task per tile if the tiles contain whole rows. Otherwise, it creates two tasks per
+    tile and two per row of tiles. One more task is created for every sixteen partial sums.
 
     Parameters
     ----------

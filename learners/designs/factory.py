@@ -138,7 +138,8 @@ def rowwise(
 def unscaled(design: Design, X: Matrix) -> Design:
     """Change a design to raw column units, which favour columns with large values.
 
-    A common factor scales the mean variance to one, so that step sizes remain valid.
+    All columns are divided by a common factor such that their mean variance is one. Step sizes
+    therefore remain valid.
 
     Parameters
     ----------

@@ -65,10 +65,10 @@ class CodedDesign(Design):
 
 
 class PiecewiseDesign(CodedDesign):
-    """Piecewise-linear responses as in section 4.1 of [1]_, from codes in memory.
+    """Piecewise-linear responses (section 4.1 of [1]_) computed from one-byte codes in memory.
 
-    The codes are described in ``kernels``. They round positions to 1 / ``sublevels`` of a bin. The
-    expanded matrix is never formed.
+    A code is the position of a value relative to the knots, rounded to 1 / ``sublevels`` of a bin;
+    see ``kernels``. The expanded matrix is never formed.
 
     Parameters
     ----------

@@ -150,9 +150,9 @@ class SparseDesign(Design):
         return new
 
     def damp(self, n_rows: float) -> None:
-        """Increase each variance as if one more row in ``n_rows`` were non-zero.
+        """Increase each variance as if one more of ``n_rows`` rows were non-zero.
 
-        Rare columns then do not dominate frequent columns.
+        Columns with few non-zero values then do not dominate the other columns.
         """
         self.inv = self.inv / np.sqrt(1.0 + self._mean_square / n_rows * self.inv**2)
 

@@ -1,4 +1,4 @@
-"""Feature Selection with Annealing (FSA): classifier, regressor, ranker, and paths over sizes.
+"""Feature Selection with Annealing (FSA): classifier, regressor, ranker, and paths of models.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -124,7 +124,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Raises
         ------
         ValueError
-            If ``criterion="ebic"``, which has no held-out scores.
+            If ``criterion="ebic"``, since there are no held-out scores.
         """
         check_is_fitted(self, "n_features_")
         if self.criterion == "ebic":
@@ -254,14 +254,16 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         scikit-learn scorer. The default is the negative log loss with probabilities clipped at
         0.001.
     criterion : {"cv", "ebic"}, default "cv"
-        Criterion for the choice: cross-validation along one path per fold, or the extended Bayesian
-        information criterion along a single path, which is several times faster.
+        Criterion that chooses the size. "cv" is cross-validation along one path per fold. "ebic" is
+        the extended Bayesian information criterion along a single path, which is several times
+        faster.
     rule : {"explained", "best", "one_se"}, default "explained"
-        Rule for the choice from the mean scores. "explained" takes the smallest size that achieves
-        97% of the best size's improvement over a constant model. "best" takes the size with the
-        best score. "one_se" takes the smallest size within one standard error of the best. If 0 is
-        among the sizes, a constant model is chosen unless some size is better.
-        ``n_features_to_select="auto"`` and ``annealed select`` use one standard error.
+        Rule that chooses the size from the mean scores. "explained" takes the smallest size that
+        achieves 97% of the best size's improvement over a constant model. "best" takes the size
+        with the best score. "one_se" takes the smallest size within one standard error of the best.
+        If 0 is among the sizes, a constant model is chosen unless some size is better.
+        ``n_features_to_select="auto"`` and ``annealed select`` require an improvement of more than
+        one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSAClassifier`.
     refinement : object
@@ -280,9 +282,9 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     ebic_ : ndarray of shape (n_sizes,)
         Value of the information criterion at each size; only with ``criterion="ebic"``.
     calibration_ : tuple of (float, float) or None
-        Slope a and flip f of the probabilities f + (1 - 2 f) / (1 + exp(-a score)), or softmax(a
-        scores) for more than two classes. They minimise the log loss on the held-out rows. None
-        with ``criterion="ebic"``.
+        Slope a and flip rate f of the probabilities f + (1 - 2 f) / (1 + exp(-a score)), or
+        softmax(a scores) for more than two classes. They minimise the log loss on the held-out
+        rows. None with ``criterion="ebic"``.
     classes_, loss_, support_, coef_, intercept_, ridge_, refinement_
         As in :class:`FSAClassifier`.
 
@@ -322,14 +324,16 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     scoring : str, function or None, default None
         scikit-learn scorer; R^2 by default.
     criterion : {"cv", "ebic"}, default "cv"
-        Criterion for the choice: cross-validation along one path per fold, or the extended Bayesian
-        information criterion along a single path, which is several times faster.
+        Criterion that chooses the size. "cv" is cross-validation along one path per fold. "ebic" is
+        the extended Bayesian information criterion along a single path, which is several times
+        faster.
     rule : {"explained", "best", "one_se"}, default "explained"
-        Rule for the choice from the mean scores. "explained" takes the smallest size that achieves
-        97% of the best size's improvement over a constant model. "best" takes the size with the
-        best score. "one_se" takes the smallest size within one standard error of the best. If 0 is
-        among the sizes, a constant model is chosen unless some size is better.
-        ``n_features_to_select="auto"`` and ``annealed select`` use one standard error.
+        Rule that chooses the size from the mean scores. "explained" takes the smallest size that
+        achieves 97% of the best size's improvement over a constant model. "best" takes the size
+        with the best score. "one_se" takes the smallest size within one standard error of the best.
+        If 0 is among the sizes, a constant model is chosen unless some size is better.
+        ``n_features_to_select="auto"`` and ``annealed select`` require an improvement of more than
+        one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSARegressor`.
     refinement : object

@@ -82,9 +82,9 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
 
         mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k non-zero theta_j
 
-    by annealing. They start with all features, alternate gradient steps with dropping the weakest
-    features on a schedule (Algorithm 1 of [1]_), and then refine the model. Features are
-    standardised internally, but ``coef_`` refers to the raw columns.
+    by annealing. They start with all features. They then alternate between gradient steps and
+    dropping the weakest features according to a schedule (Algorithm 1 of [1]_). Finally, the model
+    is refined. Features are standardised internally, but ``coef_`` refers to the raw columns.
 
     Attributes
     ----------
@@ -101,10 +101,11 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     refinement_ : str
         Description of the refinement and of the automatic settings.
     alternatives_ : dict of int to list of (int, float)
-        Up to five columns that could replace each selected column, in ascending order of the
-        predicted relative increase in the objective (below 0.05; negative for an improvement). The
-        candidates are columns that were dropped late. A group is represented by its first column.
-        The dict is empty for paths, out-of-core data, and fits too large for Newton's method.
+        Up to five columns that could replace each selected column, each with the predicted relative
+        increase in the objective, in ascending order. Only increases below 0.05 are listed;
+        negative values are improvements. The candidates are columns that were dropped late. A group
+        is represented by its first column. The dict is empty for paths, out-of-core data, and fits
+        too large for Newton's method.
     knots_ : ndarray of shape (k, n_bins + 1)
         Knots of each selected column in ascending order; only for piecewise-linear responses.
     responses_ : ndarray of shape (k, n_bins + 1, n_outputs)
@@ -257,9 +258,9 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
 
         Parameters
         ----------
-        X : array, sparse matrix or data out of core of shape (n_samples, n_features)
-            Rows to transform. Of out-of-core data, only the selected columns are read. Dask data
-            give a lazy result.
+        X : array, sparse matrix or out-of-core data of shape (n_samples, n_features)
+            Rows to transform. Only the selected columns of out-of-core data are read. The result is
+            lazy for Dask arrays.
 
         Returns
         -------
@@ -343,7 +344,7 @@ class BatchEstimator(FSAEstimator):
     def refresh(self) -> Self:
         """Select features and fit the model on all batches passed to ``partial_fit`` so far.
 
-        Parameters may change before the call, as in
+        Parameters may be changed before the call, for example with
         ``set_params(n_features_to_select=5).refresh()``.
 
         Returns
@@ -388,9 +389,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     n_features_to_select : int, float or "auto", default 10
         Number k of features to select, or a fraction of the features in (0, 1]. If the constraints
         define groups, k is the number of groups. If k exceeds the number of features, all features
-        are selected, with a warning. "auto" minimises the extended BIC along one path. If the rows
-        suffice to estimate fewer than ten coefficients, "auto" minimises the loss in five-fold
-        cross-validation instead. It may select no features.
+        are selected, with a warning. "auto" minimises the extended BIC along one path. If
+        the rows suffice to estimate fewer than ten coefficients, "auto" minimises the loss in
+        five-fold cross-validation instead. It may select no features.
     loss : str or Loss, default "auto"
         Loss to minimise. With more than two classes, a margin loss is applied to the differences
         between class scores, and all classes share one support.
@@ -405,17 +406,17 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         * "squared": squared error on labels -1 and +1;
         * a :class:`Loss` object.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
-        Response to each feature: a coefficient times its value, or a piecewise-linear function of
-        its value ([2]_, section 4.1). "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN,
-        which has a separate response.
+        Response to each feature. "linear" is a coefficient times the value of the feature.
+        "piecewise" is ``PiecewiseLinear(n_bins=6)``, a piecewise-linear function of the value
+        ([2]_, section 4.1), which accepts NaN.
     constraints : Constraints or None, default None
         Groups, included and excluded columns, bounds and monotone responses.
     prior : Prior or None, default None
         Shrinkage and smoothness penalties, applied during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which features are compared: columns scaled to variance one, or raw columns. If a
-        sparse matrix stores at most a tenth of its values, each variance includes one additional
-        non-zero row, and the final ridge applies to raw units.
+        Whether columns are scaled to variance one. If at most a tenth of the values of a sparse
+        matrix are stored, each variance is computed as if one more row were non-zero, and the final
+        ridge applies to the raw columns.
     schedule : str, Schedule or function, default "inverse"
         Annealing schedule: the number of features that remain after each step.
 
@@ -517,7 +518,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix or data out of core of shape (n_samples, n_features)
+        X : array, sparse matrix or out-of-core data of shape (n_samples, n_features)
             Batch of rows.
         y : array of shape (n_samples,)
             Targets of the batch.
@@ -725,7 +726,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix or data out of core of shape (n_samples, n_features)
+        X : array, sparse matrix or out-of-core data of shape (n_samples, n_features)
             Batch of rows with at most 10,000 columns.
         y : array of shape (n_samples,), or (n_samples, n_outputs)
             Targets of the batch.

@@ -151,7 +151,7 @@ def solve_path(
 
 
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
-    """Return for each size whether its plan anneals with a ridge."""
+    """Return, for each size, whether annealing uses a ridge."""
     columns = sizes * problem.columns_per_unit
     return np.array(
         [decide(problem.facts, settings, k).annealing_ridge > 0.0 for k in columns.tolist()], bool
@@ -338,7 +338,8 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
 
 
 def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
-    """Return an equivalent problem on far fewer rows if that saves time, else the same problem."""
+    """Return an equivalent problem with far fewer rows if that saves time, else the same
+    problem."""
     if not (_by_moments(problem, settings) and condenses(problem.facts)):
         return problem
     moments = moments_of(problem.X, problem.y, problem.weight)

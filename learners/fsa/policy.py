@@ -1,4 +1,4 @@
-"""Decisions of a fit: a plan based on facts about the problem and on the user's settings.
+"""Decisions about a fit: a plan based on facts about the problem and on the user's settings.
 
 Solvers follow the plan. The table lists every rule that has a numeric threshold, and the source of
 the number: a benchmark script, a reference, or "heuristic" where the exact value hardly matters.
@@ -200,7 +200,7 @@ class Plan:
 def decide(
     facts: Facts, settings: FitSettings, n_columns: float = 0.0, *, along_path: bool = False
 ) -> Plan:
-    """Make the plan of a fit.
+    """Make the plan for a fit.
 
     Parameters
     ----------
@@ -361,7 +361,7 @@ def _newton_cost(facts: Facts, n_columns: float, sparse: bool = False) -> float:
 def condenses(facts: Facts) -> bool:
     """Return whether a fit with the squared loss uses moments instead of the rows.
 
-    Both give the same model, up to rounding.
+    Both methods give the same model, up to rounding.
     """
     return (
         not (facts.sparse or facts.out_of_core)
@@ -381,7 +381,7 @@ def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:
 
 
 def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: float) -> bool:
-    """Return whether exchanges improve enough on a fit with shrinkage alone.
+    """Return whether a fit with exchanges is sufficiently better than a fit with shrinkage alone.
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
     gain : float
         Decrease in deviance due to the exchanges.
     residual : float
-        Fraction of the target variance that the shrunken fit leaves unexplained.
+        Fraction of the target variance that the fit with shrinkage does not explain.
     """
     price = support_price(size, facts.n_units)
     if facts.loss.is_quadratic and residual > WEAK_SIGNAL_RESIDUAL:
@@ -403,9 +403,10 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
 
 
 def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:
-    """Return the settings that cross-validation compares: exchanges and shrinkage.
+    """Return the two settings that cross-validation compares, one with exchanges and one with
+    shrinkage.
 
-    Both are applied to the folds and to all rows, even if the rows are too few for exchanges.
+    Both are applied to the folds and to all rows, even if there are too few rows for exchanges.
     """
     given = settings.refinement
     if not settings.chooses_ridge or given is None or isinstance(given.exchange, bool):

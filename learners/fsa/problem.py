@@ -261,9 +261,9 @@ def fit_problem(
 def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
     """Return the columns of in-memory data that vary over the rows of positive weight.
 
-    Schedules, sizes and criteria depend on the number of these columns. The result is None if all
-    columns vary or all are constant. Later rows are read only for columns that are constant so far,
-    so the first rows suffice for most data.
+    The schedule, automatic sizes and information criteria depend on the number of these columns.
+    The result is None if all columns vary or all are constant. Later rows are read only for columns
+    that are constant so far, so the first rows suffice for most data.
 
     Examples
     --------
@@ -364,7 +364,7 @@ def _pair(pair: Any) -> tuple[float, float]:
 
 @dataclass
 class Solution:
-    """Model of one size: ascending features, their standardised coefficients, and the objective."""
+    """Model of one size: its features in ascending order, their coefficients, and the objective."""
 
     kept: np.ndarray
     coef: np.ndarray
@@ -395,13 +395,13 @@ class Solution:
         )
 
     def scores(self, problem: FitProblem, rows: np.ndarray) -> np.ndarray:
-        """Compute the scores of rows of X, for linear responses."""
+        """Compute the scores of the given rows of X for linear responses."""
         raw, offset = self.design.unstandardise(self.coef, self.intercept)
         return problem.X[rows][:, problem.columns(self.kept)] @ raw[:, 0] + offset
 
 
 def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = "") -> dict[str, Any]:
-    """Return the fitted attributes of a solution by name.
+    """Return a dict of the fitted attributes of a solution.
 
     ``size_by`` describes how the size was chosen.
     """

@@ -31,9 +31,9 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     """Score card for two classes: k rules such as ``age >= 60``, each with integer points.
 
     Annealing (:class:`FSAClassifier`) with the logistic loss selects k rules from all thresholds of
-    all columns. Their coefficients are rounded at many scales, as in [1]_. To minimise the loss,
-    the best points are then changed in steps of one as long as the loss decreases. A logistic curve
-    maps the total of the points to a probability, as in [2]_.
+    all columns. Their coefficients are multiplied by many scales and rounded to integers, as in
+    [1]_. To minimise the loss, the best integers are then changed in steps of one. A logistic
+    curve maps the total of the points to a probability, as in [2]_.
 
     Parameters
     ----------

@@ -148,8 +148,8 @@ class FitSettings:
     learning_rate : float or None
         Step size; None means the default of the loss.
     momentum, auto_momentum : float or None, float
-        Momentum, and the momentum that applies if the first is None. In the latter case, losses
-        with steps longer than their curvature allows use 0.
+        Momentum, and the default momentum, which applies if the first is None. Losses whose steps
+        are longer than their curvature allows use 0 instead of the default.
     refinement : Refinement or None
         Refinement after annealing; None for the algorithm of the paper.
     fit_intercept : bool
@@ -161,7 +161,8 @@ class FitSettings:
     title : str or None
         Title of the progress bar.
     undecided : bool
-        Whether a criterion or cross-validation is still to choose the size or the refinement.
+        Whether the size or the refinement has yet to be chosen, by a criterion or by
+        cross-validation.
     few_rows : bool or None
         Whether rows count as few according to cross-validation. None applies the rule of
         ``Refinement``.

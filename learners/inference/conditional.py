@@ -29,13 +29,13 @@ from .column_models import column_residuals, standardised
 
 
 def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]:
-    """Return the number of units to test and the number of units in the model of the target.
+    """Return the number of units to test and the number of units in the model for the target.
 
     Let n* be the size with the lowest extended Bayesian information criterion along a path, and c
     the number of units whose coefficients can be estimated reliably from the available rows. The
     number of units to test is the larger of 2 n* and c / 2 (for classification, the larger of 2 n*
-    and c). The model of the target has 1.5 n* + 1 units. Larger models overfit, and the p-values of
-    omitted null columns become too small.
+    and c). The model for the target has 1.5 n* + 1 units. Larger models overfit, and the p-values
+    of omitted null columns become too small.
     """
     size = size_by_criterion(problem, replace(settings, exchange_along_path=True))
     share = 1.0 if problem.classification else 0.5
@@ -161,9 +161,9 @@ def fits_without(
 ) -> tuple[SupportProblem, list[Fit]]:
     """Compute a fit of the target without each candidate, and the problem of the fits.
 
-    If the fit to all units omits the candidate, this fit is used. Otherwise, its weaker half is
-    dropped and refilled with the units that have the steepest gradients without the candidate,
-    since units selected together with the candidate would bias its test.
+    If the fit to all units omits the candidate, this fit is used. Otherwise, the weaker half of its
+    units is replaced by the units that have the steepest gradients without the candidate, since
+    units selected together with the candidate would bias its test.
     """
     solution = solve(problem, replace(settings, size=min(size, problem.n_units)))
     ridge = max(solution.ridge - settings.ridge, SHRINKAGE)

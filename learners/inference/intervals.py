@@ -1,4 +1,4 @@
-"""Confidence intervals after selection, with sample splitting."""
+"""Confidence intervals after selection, based on sample splitting."""
 
 from dataclasses import replace
 from typing import Any, Self
@@ -111,8 +111,8 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If there are several outputs, non-linear responses or too few rows for the columns, or
-            in the cases listed for :meth:`FDRSelector.fit`.
+            If there are several outputs, non-linear responses, or too few rows for the number of
+            columns, or in the cases listed for :meth:`FDRSelector.fit`.
         """
         check_real("confidence", self.confidence, 0.0, 1.0, above=True, below=True)
         check_integer("n_splits", self.n_splits, 1)

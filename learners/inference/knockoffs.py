@@ -112,12 +112,13 @@ def antisymmetric_statistics(
 ) -> np.ndarray:
     """Compute the statistic W of each unit: its strength minus that of its knockoff.
 
-    See [1]_ of :func:`gaussian_knockoffs`. Strengths are summed over joint fits of several sizes.
-    The largest size is twice the size with the lowest extended Bayesian information criterion along
-    a path, and at least half the number of coefficients that can be estimated reliably from the
-    rows. The other sizes are a quarter, a half and three quarters of the largest size. Relevant
-    columns are strong in all fits, and false columns only in the largest. Originals and knockoffs
-    are swapped at random, so that the result does not depend on their order.
+    Model-X knockoffs are described in [1]_ of :func:`gaussian_knockoffs`. Strengths are summed over
+    fits of several sizes to the columns and their knockoffs together. The largest size is twice the
+    size with the lowest extended Bayesian information criterion along a path, and at least half the
+    number of coefficients that can be estimated reliably from the rows. The other sizes are a
+    quarter, a half and three quarters of the largest size. Relevant columns are strong in all fits,
+    whereas irrelevant columns are strong only in the largest fit. Originals and knockoffs are
+    swapped at random, so that the result does not depend on their order.
 
     Parameters
     ----------

@@ -263,10 +263,9 @@ def selection_pvalues(
     """Compute a p-value for each column that a fitted FSA estimator has selected.
 
     The null hypothesis is that the target does not depend on the column, given all other columns.
-    The test is the distilled conditional randomisation test (see :class:`FDRSelector`), where the
-    number of columns that predict the target is the number that the estimator selects. Each p-value
-    is valid for a column that is specified in advance. To search among many columns, use
-    ``FDRSelector``.
+    The test is the distilled conditional randomisation test; see :class:`FDRSelector`. The target
+    is predicted from as many columns as the estimator selects. Each p-value is valid for a column
+    that is specified in advance. To search among many columns, use ``FDRSelector``.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Annealed bank: feature selection with annealing from thousands of random sparse frequencies.
 
-A few further rounds redraw candidates around the remaining atoms. They use the moves of the Markov
-chains without the acceptance rule.
+A few further rounds replace candidates by variations of the remaining atoms. The variations are
+moves of the Markov chains, without the acceptance rule.
 """
 
 import numpy as np

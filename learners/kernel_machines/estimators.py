@@ -45,7 +45,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     n_bank : int, default 5000
         Number of candidates per round, at least 1.
     n_rounds : int, default 4
-        Non-negative number of rounds that redraw candidates.
+        Non-negative number of additional rounds, in which new candidates are drawn.
     solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
         Method that selects the atoms.
 
@@ -108,7 +108,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     acceptance_ : dict of str to float
         Acceptance rate of each type of move.
     r_hat_, effective_sample_size_ : dict of str to float
-        Convergence diagnostics [3]_ by quantity, each at the worst value over the outputs.
+        Convergence diagnostics [3]_ of each quantity; the worst value over the outputs.
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
         Log likelihood and number of atoms during each chain.
     n_features_in_, feature_names_in_

@@ -44,7 +44,8 @@ class SparseFourierFeatures(AtomFeatures):
     n_bank : int, default 5000
         Number of candidates per round, at least 1. Each candidate needs 8 bytes per row.
     n_rounds : int, default 4
-        Non-negative number of rounds that redraw candidates around the remaining atoms.
+        Non-negative number of additional rounds, in which candidates similar to the remaining atoms
+        are drawn.
     max_samples : int or None, default 10000
         Maximum number of rows, at least 1. Larger data are subsampled at random. None uses all
         rows.
@@ -98,7 +99,8 @@ class SparseFourierFeatures(AtomFeatures):
         X : array-like of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Labels of any type, or numeric targets, which are floats with fractional parts.
+            Labels of any type, or numeric targets. Floats with fractional parts are numeric
+            targets.
 
         Returns
         -------

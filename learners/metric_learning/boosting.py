@@ -133,7 +133,7 @@ class MetricBooster:
     path : list of (support, values, weight)
         Rank-one terms, one per step.
     leading : ndarray or None
-        Last dense leading vector, where the next search starts.
+        Dense leading vector of the last step, from which the next search starts.
     since_update : int
         Number of steps since the last search for neighbours.
     in_bag : ndarray of bool, shape (n,)

@@ -62,14 +62,14 @@ class SDistCV(
     param_grid : dict or None, default None
         Lists of values by parameter. A single run covers all values of ``n_steps``,
         ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier``. Every combination of
-        other parameters requires one run per fold. None searches kappa 3, 5 and 10, orders 1 and 2,
-        every 25th step, and votes of 3 and 5 neighbours.
+        other parameters requires one run per fold. None searches kappa 3, 5 and 10, products of
+        order 1 and 2, every 25th step, and votes of 3 and 5 neighbours.
     cv : int or splitter, default 5
         Number of folds, or a scikit-learn splitter.
     tolerance : float, default 0.0
-        Number of standard errors by which the mean error may exceed the lowest error. Of these
-        settings, the sparsest and then the one with the fewest steps is chosen. 0 chooses the
-        lowest error.
+        Number of standard errors by which the mean error may exceed the lowest error. Among the
+        settings within this tolerance, the one with the fewest columns is chosen; ties favour fewer
+        steps. With 0, the setting with the lowest error is chosen.
     n_jobs : int or None, default None
         Number of parallel runs; the result does not depend on it.
 

@@ -58,8 +58,8 @@ class SDist(
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        Number k of neighbours, at least 1. "auto" means 15. With more than 20 columns per row, it
-        means at least half of the smallest class.
+        Number k of neighbours, at least 1. "auto" means 15, or at least half of the smallest
+        class with more than 20 columns per row.
     n_features_to_select : int or None, default None
         Number of columns of phi in the final metric. None means all columns.
     n_neighbors_predict : int, default 3
@@ -77,7 +77,7 @@ class SDist(
     initial : {"zero", "identity"}, default "zero"
         Initial metric W_0. "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
-        Number of columns per step, or a fraction in (0, 1) (rho in [1]_).
+        Number of columns in the direction of each step, or a fraction in (0, 1), rho in [1]_.
     n_steps : int, default 150
         Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
@@ -87,7 +87,7 @@ class SDist(
     bagging : float, default 1.0
         Fraction of the rows per step, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
-        Fraction of the columns per step, in (0, 1]; "sqrt" means 1 / sqrt(p).
+        Fraction of the p columns that each step uses, in (0, 1]; "sqrt" means 1 / sqrt(p).
     standardize : bool, default True
         Whether to scale columns and products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
@@ -102,7 +102,7 @@ class SDist(
     complexity_weight : float, default 0.1
         Non-negative weight lambda_C in eq. (2.17), for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Number of initial products, found in O(n p^2) time.
+        Number of products of columns that are added before the first step, found in O(n p^2) time.
     max_products : int or None, default None
         Maximum number of products; None means three per column of X.
     classifier : {"knn", "base"}, default "knn"
@@ -142,8 +142,8 @@ class SDist(
 
     Notes
     -----
-    A step takes O(n k + n p) time, and the fit needs O(n p) memory, without any p x p or n x n
-    matrix. See docs/metric.md for the differences from [1]_.
+    A step takes O(n k + n p) time, and the fit needs O(n p) memory.
+    See docs/metric.md for the differences from [1]_.
 
     References
     ----------
@@ -263,7 +263,7 @@ class SDist(
         ):
             raise ValueError(
                 f"kappa={self.kappa!r} is not valid; "
-                "expected a positive integer or a fraction in (0, 1)"
+                "expected an integer >= 1 or a fraction in (0, 1)"
             )
         if self.stopping == "oob" and self.bagging >= 1:
             raise ValueError(

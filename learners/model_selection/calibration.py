@@ -16,13 +16,13 @@ MAX_LOG_SLOPE = (np.log(0.1), np.log(3.0))
 def calibrate(
     scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None
 ) -> tuple[float, float]:
-    """Estimate the slope and the flip that convert scores to calibrated probabilities.
+    """Estimate the slope and the flip rate that convert scores to calibrated probabilities.
 
-    With slope a and flip f, the probabilities are f + (1 - 2 f) / (1 + exp(-a score)) for two
+    With slope a and flip rate f, the probabilities are f + (1 - 2 f) / (1 + exp(-a score)) for two
     classes and softmax(a scores) for more than two. The two constants minimise the mean log loss
     plus the weak prior 2 / n (ln a)^2. There is no intercept, so the predicted labels do not
-    change. For two classes, the flip is at least 1 / (2 n), or 0.0025 with fewer than 200 rows,
-    since a sample without errors does not prove that errors never occur.
+    change. For two classes, the flip rate is at least 1 / (2 n), or 0.0025 with fewer than 200
+    rows, since a sample without errors does not prove that errors never occur.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def calibrate(
     Returns
     -------
     slope, flip : float
-        Slope a and flip f.
+        Slope a and flip rate f.
 
     Examples
     --------

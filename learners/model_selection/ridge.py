@@ -64,14 +64,14 @@ def choose_ridge(
     near: float | None = None,
     until_stationary: bool = True,
 ) -> tuple[Fit, float, str]:
-    """Fit with the ridge that has the lowest estimated error on new rows.
+    """Fit the problem with the ridge that has the lowest estimated error on new rows.
 
     For the squared loss without a prior, the error is estimated by generalised cross-validation in
     closed form [1]_. The same applies to one-hot classes if leaving out rows would be too
     expensive. Otherwise, the estimate is the approximate deviance with one row (in ranking, one
     query or item) left out, computed by one Newton step from the full fit [2]_. The approximation
-    is within 5% of brute force for ridges of at least 0.003, but too low for separable classes and
-    smaller ridges.
+    differs from the exact value by less than 5% for ridges of at least 0.003. It is too low for
+    separable classes with smaller ridges.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ def choose_ridge(
     left_out : LeftOut
         Parts to leave out.
     few_rows : bool
-        Whether to search in descending order of the ridges, instead of ascending order. The search
-        may stop early.
+        Whether to try the ridges in descending instead of ascending order. The search may stop
+        early.
     near : float or None, default None
         Initial ridge of the search, chosen for a support of similar size.
     until_stationary : bool, default True
@@ -216,9 +216,9 @@ class _RidgeSearch:
 
 
 def raw_units(inverse_scale: np.ndarray) -> np.ndarray:
-    """Compute the factors that make a ridge on standardised columns act on raw columns.
+    """Compute the factors that convert a ridge on standardised columns to a ridge on raw columns.
 
-    They are the column scales, divided by the root mean square scale.
+    The factors are the column scales divided by their root mean square.
 
     Parameters
     ----------

@@ -21,7 +21,8 @@ _MIN_FOLDS = 3  # heuristic
 def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
     """Return the default candidate sizes in ascending order.
 
-    All sizes up to 8 are followed by steps of about a fifth, up to a third of the number of rows.
+    They are all sizes up to 8, followed by sizes that increase by about a fifth each, up to a third
+    of the number of rows.
 
     Parameters
     ----------
@@ -118,9 +119,10 @@ def choose_size(
         Mean loss, or negative score, of the held-out rows in each fold, for ascending sizes. Ties
         (up to ``EQUAL``) favour the smaller size.
     rule : {"explained", "best", "one_se"}, default "explained"
-        Rule for the choice. "explained" takes the smallest size that achieves 97% (``SHARE``) of
-        the best size's improvement over a constant model. "best" takes the size with the lowest
-        mean loss. "one_se" takes the smallest size within one standard error over the folds.
+        Rule that chooses the size. "explained" takes the smallest size that achieves 97%
+        (``SHARE``) of the best size's improvement over a constant model. "best" takes the size with
+        the lowest mean loss. "one_se" takes the smallest size within one standard error over the
+        folds.
     constant : ndarray of shape (n_folds,) or None, default None
         Losses of a constant model, for "explained". Without these losses, or if no size improves on
         them, the rule is "best".
@@ -195,10 +197,10 @@ def folds_by_content(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the training and held-out rows of folds that depend on the contents of the rows.
 
-    There are at most as many folds as rows in the rarest class, and no folds if this is less than
-    three. Rows are sorted by class (or target) and content, and assigned to the folds in turn.
-    Identical rows share a fold. The folds therefore do not depend on the order of the rows, or on
-    whether a row is repeated or weighted.
+    The number of folds is at most the number of rows in the rarest class; there are no folds if
+    that class has fewer than three rows. Rows are sorted by class (or target) and content, and are
+    assigned to the folds in turn. Identical rows share a fold. The folds therefore do not depend on
+    the order of the rows, or on whether a row is repeated or weighted.
 
     Parameters
     ----------

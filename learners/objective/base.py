@@ -197,7 +197,7 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Compute the non-negative second derivatives by the scores. See :class:`Loss`."""
+        """Compute the non-negative curvature with respect to the scores. See :class:`Loss`."""
         raise NotImplementedError
 
     def row_hessians(
@@ -321,7 +321,7 @@ class Loss(BaseEstimator):
         return BandedLoss(self, self.best_constant(y, sample_weight))
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
-        """Bound the second derivatives; None if one bound suffices. See :class:`Loss`."""
+        """Bound the second derivatives; None if ``max_curvature`` suffices. See :class:`Loss`."""
         return None
 
 
@@ -437,7 +437,7 @@ class RowLoss(Loss):
 class MarginLoss(RowLoss):
     """Loss of the margin u = y f with y in {-1, +1}, summed over columns; y = 0 ignores a score.
 
-    A subclass defines functions of the margin, which accept and return arrays of any shape.
+    Subclasses define functions of the margin, which accept and return arrays of any shape.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -453,7 +453,7 @@ class MarginLoss(RowLoss):
         raise NotImplementedError
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        """Compute the second derivative by the margin, or a majorant. See :class:`MarginLoss`."""
+        """Compute the second derivative, or an upper bound on it. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:

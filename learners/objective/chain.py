@@ -3,8 +3,8 @@
 The score of labels c_1 ... c_T is sum_t f_t[c_t] + sum_t A[c_(t-1), c_t], where A contains the
 transition scores. Probabilities are the softmax of the scores of all label sequences. The loss is
 the negative log probability of the true labels, and its gradient in the scores f is the marginals
-minus the one-hot labels. The forward-backward algorithm runs with scaling in a compiled loop. If a
-scale underflows, it runs on logarithms in NumPy, which is the reference.
+minus the one-hot labels. The forward-backward algorithm is a compiled loop with scaling. If a scale
+underflows, a NumPy version with logarithms is used, which is also the reference in tests.
 """
 
 import math
@@ -151,7 +151,7 @@ def chain_terms(
     offsets: np.ndarray,
     weights: np.ndarray,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Compute the weighted negative log likelihood and its gradients by scores and transitions.
+    """Compute the weighted negative log likelihood and its gradients.
 
     Parameters
     ----------

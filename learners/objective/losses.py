@@ -4,8 +4,8 @@ The estimators encode targets ``y`` as real numbers (n, q) for regression, as -1
 (n, 1) for binary losses, and as one-hot columns for multiclass losses. Scores have shape (n, q).
 ``sample_weight`` (n,) sums to one, so that every value is a weighted mean. A custom loss is a
 subclass of :class:`Loss` with ``value`` and ``gradient``; feature exchanges also require
-``curvature``. A binary loss is easier to define as a subclass of :class:`MarginLoss`, by functions
-of the margin.
+``curvature``. A binary loss is easier to define as a subclass of :class:`MarginLoss`, whose methods
+are functions of the margin.
 
 Solvers use the attributes of a loss and never its type. To add a loss, define a class in this
 module and add it to ``LOSSES``; the tests discover it by its class.

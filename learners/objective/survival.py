@@ -120,7 +120,7 @@ class _RiskSets(NamedTuple):
         ).clip(min=0.0)[:, None]
 
     def hessian_product(self, A: np.ndarray) -> np.ndarray:
-        """Multiply the Hessian in the scores by A (n, p)."""
+        """Multiply the Hessian with respect to the scores by A (n, p)."""
         n, n_times = len(self.time), len(self.sums[1, 0])
         members = sp.csr_array((np.ones(n), (self.time, np.arange(n))), shape=(n_times, n))
         weighted = self.hazard[:, None] * A

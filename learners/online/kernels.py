@@ -28,7 +28,8 @@ class Rows(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """Settings of gradient steps: code and parameter of the loss, use of an intercept, and scale.
+    """Settings of the gradient steps: loss code and parameter, whether to fit an intercept, and
+    scale.
 
     The scale is the step size or, for dual averaging, gamma in units of the squared row length.
     """

@@ -161,12 +161,12 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     selection : {"annealed", "threshold"}, default "annealed"
-        Features that a stage drops.
+        Rule for the features that are dropped after each stage.
 
         * "annealed": the features with the lowest selection probabilities (ties are broken by the
           mean coefficient), where ``schedule`` determines their number;
-        * "threshold": the features below ``threshold``, as in the printed algorithm, with the mean
-          of the last stage as the result.
+        * "threshold": the features with a probability below ``threshold``, as printed. The result
+          is the mean of the last stage.
     threshold : float, default 0.7
         Threshold pi_0 of the selection probability, in [0, 1].
     schedule : str, Schedule or function, default "inverse"
@@ -223,7 +223,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Number of passes over the rows.
     history_ : ndarray of shape (n_stages, 2)
         Number of active features after each stage, and the gravity of the stage. With several
-        classes, those of the first class.
+        classes, only the first class is included.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 

@@ -83,7 +83,7 @@ class WeakLearners:
         raise NotImplementedError
 
     def gains(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Compute the decrease in the quadratic model for each of ``features``."""
+        """Compute the decrease in the quadratic model of the loss for each of ``features``."""
         gains = (self._solve(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
         return sum(gains, np.zeros(len(features)))
 
@@ -285,8 +285,8 @@ class LogitBoostClassifier(SelectingClassifier):
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        Maximum number k of features, or a fraction of them. Fewer features may be selected after
-        ``n_rounds``.
+        Maximum number k of features, or a fraction of them. Fewer features are selected if
+        ``n_rounds`` is reached first.
     loss : str or Loss, default "auto"
         Pointwise loss with bounded curvature. "auto" means "logistic", which gives LogitBoost.
     response : {"linear", "constant", "piecewise"}, default "linear"

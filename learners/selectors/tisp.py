@@ -111,7 +111,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     ----------
     n_features_to_select : int or float, default 10
         Number k of features to select, or a fraction of them. If k exceeds the number of features,
-        all features are selected, with a warning.
+        all features are selected and a warning is issued.
     loss : str or Loss, default "auto"
         Pointwise loss with bounded curvature.
 

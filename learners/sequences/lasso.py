@@ -17,7 +17,7 @@ _MAX_STEPS = 150  # maximum number of steps per fit
 def lasso_path(
     problem: ChainProblem, codes: np.ndarray, *, decrease: float = 0.75, max_penalties: int = 30
 ) -> Iterator[ChainFit]:
-    """Fit with decreasing penalties, starting at the penalty that selects nothing.
+    """Fit with decreasing penalties, starting at the smallest penalty that selects nothing.
 
     The penalties apply to the norms of blocks of standardised coefficients, times the square root
     of the block size.

@@ -82,8 +82,7 @@ def find_sequences(
     given = np.atleast_1d(np.asarray(lengths))
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given) or given.min() < 1:
         raise ValueError(
-            f"lengths={_short(given)} is not valid; "
-            "expected positive integers, one for each sequence"
+            f"lengths={_short(given)} is not valid; expected an integer >= 1 for each sequence"
         )
     if given.sum() != n_rows:
         raise ValueError(

@@ -76,7 +76,8 @@ class UnitModel:
         return self._norms(scaled)
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Compute, for each candidate, the decrease in the objective if only it changes."""
+        """Compute, for each candidate, the decrease in the objective if only that candidate
+        changes."""
         out = np.zeros(len(candidates))
         held = replace(
             self.problem,

@@ -1,6 +1,6 @@
 """Annealing loop, Algorithm 1 of Barbu et al. (2014) and (2017).
 
-Gradient steps alternate with dropping the weakest features on a schedule.
+Gradient steps alternate with steps that drop the weakest features according to a schedule.
 """
 
 from collections.abc import Callable

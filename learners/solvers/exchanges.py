@@ -551,7 +551,7 @@ def alternatives(
     Returns
     -------
     dict of int to list of (int, float)
-        Alternatives to each feature, with their relative costs in ascending order.
+        Alternatives to each feature and their relative costs, in ascending order of cost.
     """
     units = Units.of_groups(groups, design.n_features)
     chosen = np.unique(units.of_feature[state.kept])

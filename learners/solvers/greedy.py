@@ -60,10 +60,10 @@ def greedy_search(
     backward: bool = True,
     fixed: Sequence[int] = (),
 ) -> tuple[list[int], list[Step]]:
-    """Repeatedly add the best unit, refit, and remove units worth less than half as much.
+    """Repeatedly add the best unit, refit, and remove units whose gain is less than half its gain.
 
-    The worth of a unit is the decrease in the objective that it causes, minus its penalty. Whenever
-    the search returns to a size, the objective is lower than before, so the search ends.
+    The gain of a unit is the decrease in the objective that it causes, minus its penalty. The
+    search ends, since the objective is lower whenever the search returns to the same size.
 
     Parameters
     ----------

@@ -124,7 +124,8 @@ class SupportProblem:
     def second_order(
         self, scores: np.ndarray, theta: np.ndarray
     ) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Compute the objective, and the loss gradient and Hessian products by the scores."""
+        """Compute the objective, and the gradient and Hessian products with respect to the
+        scores."""
         scores, penalty = (
             scores if self.offset is None else scores + self.offset,
             self.penalty(theta),

@@ -95,7 +95,8 @@ class _Passes:
             )
 
     def read(self, rows: slice, columns: Any, out: np.ndarray) -> None:
-        """Fill ``out`` with the requested rows; rows since the last request are skipped."""
+        """Fill ``out`` with the requested rows, and skip the rows between the last request and this
+        one."""
         with self._lock:
             if rows.start < self._start:
                 self._begin()

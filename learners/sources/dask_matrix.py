@@ -95,9 +95,9 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
         is read by the workers, which need access to it at the same path. Its limits apply unless
         others are given.
     memory_limit : int, str or None, default None
-        Memory on the client that a fit may use, in bytes or as text such as "2GB"; None means half
-        a GiB. The remaining columns are sent to the client once they fit into half of the limit.
-        The result does not depend on the limit, up to rounding.
+        Memory on the client that a fit may use, in bytes or as text such as "2GB"; None means 0.5
+        GiB. The remaining columns are sent to the client once they fit into half of the limit. The
+        result does not depend on the limit, up to rounding.
     subsample : float, default 1.0
         Fraction of the rows, in (0, 1], that a step reads while the remaining columns are on the
         workers. Random row chunks are drawn for each step with the estimator's ``random_state``.

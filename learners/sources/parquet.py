@@ -97,7 +97,8 @@ class ParquetSource(Source):
     columns : list of str or None, default None
         Column names; all stored columns by default.
     target, weight : str or None, default None
-        Columns that are read into memory as attributes of these names instead of features.
+        Columns that are not features, but are read into memory as the attributes ``target`` and
+        ``weight``.
     """
 
     order = "F"

@@ -1,4 +1,4 @@
-"""Classification of photographs by a few selected columns, with an evidence map."""
+"""Classification of photographs by a few selected columns, with maps of the evidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -24,21 +24,21 @@ WHOLE, HEADS = "whole", "heads"
 class ImageClassifier(ModelFile):
     """Classifier of photographs by visual words and colours.
 
-    The features are those of Ma (thesis), section 4.1.2 [1]_; columns are selected by FSA. Words of
-    the head are also used if there is a head box.
+    The features are those of Ma (thesis), section 4.1.2 [1]_, and columns are selected by FSA.
+    Visual words of the head are also used if there is a head box.
 
     Parameters
     ----------
     features : PetFeatures, default PetFeatures(random_state=0)
-        Transformer that computes the columns; that of a loaded model is an
+        Transformer that computes the columns. In a loaded model, it is an
         `annealed.vision.words.pet_features.PetColumns`, which cannot be fitted.
     settings : ClassifierSettings, default ClassifierSettings()
         Settings of the learner.
     classes : list of str
         Names of the classes, in the order of the probabilities. Set by :meth:`fit`.
     scorers : dict of str to list of scorers
-        Scorers for photographs without a head box ("whole") and with one ("heads", absent if there
-        were too few head boxes in training). Set by :meth:`fit`.
+        Scorers for photographs without a head box ("whole") and with a head box ("heads"). The
+        latter do not exist if there were too few head boxes in training. Set by :meth:`fit`.
     info : dict
         JSON values about training, scores and terms of use, which are stored in the model file.
 
@@ -72,8 +72,8 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         photographs : sequence of Photograph
-            Training photographs, which are read twice, one at a time; the sequence may read files
-            when indexed.
+            Training photographs. They are read twice, one at a time, so the sequence may read files
+            when it is indexed.
         labels : sequence of str
             Class of each photograph.
         X : CSR matrix of shape (n_photographs, n_features) or None, default None
@@ -87,7 +87,7 @@ class ImageClassifier(ModelFile):
         Raises
         ------
         ValueError
-            If there are fewer than two classes, fewer than two photographs of a class or too few
+            If there are fewer than two classes, fewer than two photographs of a class, or too few
             descriptors for the vocabulary, or if a setting is out of range.
         """
         self.classes, y = _codes(labels)
@@ -111,8 +111,8 @@ class ImageClassifier(ModelFile):
         """Return the columns from which the classifier of a part may select.
 
         Without a head box, these are all columns except those of the head. With a head box, they
-        are all columns except the words in quarters of the image, which add only noise if the head
-        is known, as shown by cross-validation on the training photographs.
+        are all columns except the words in quarters of the image. These add only noise if the head
+        is known, as cross-validation on the training photographs showed.
 
         Parameters
         ----------
@@ -160,7 +160,9 @@ class ImageClassifier(ModelFile):
         }
 
     def selected(self, part: str = WHOLE) -> np.ndarray:
-        """Return the columns that a part uses, strongest first: those of FSA, then those of sDist.
+        """Return the columns that a part uses, strongest first.
+
+        The columns of FSA are followed by those of sDist.
 
         Parameters
         ----------
@@ -220,8 +222,8 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         photographs : sequence of Photograph
-            Photographs; if a photograph has a head box and the model was trained on heads, the head
-            is also classified.
+            Photographs. The head is also classified if a photograph has a head box and the model
+            was trained on heads.
 
         Returns
         -------
@@ -263,8 +265,9 @@ class ImageClassifier(ModelFile):
     def explain(self, photograph: Photograph) -> Explanation:
         """Locate the evidence for the label of a photograph.
 
-        The contribution of a selected word is shared among its occurrences and spread over the
-        windows of their descriptors; the contribution of a colour is spread over its pixels.
+        The contribution of a selected word is divided among its occurrences and distributed over
+        the windows of their descriptors. The contribution of a colour is distributed over its
+        pixels.
 
         Parameters
         ----------
@@ -278,7 +281,7 @@ class ImageClassifier(ModelFile):
         Raises
         ------
         ValueError
-            If the model consists of a metric alone, since its votes are not a sum over columns.
+            If the model consists only of a metric, since its votes are not a sum over columns.
         """
         part = self._part(photograph)
         probabilities = self.predict_proba([photograph])[0]

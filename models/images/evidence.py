@@ -23,12 +23,12 @@ class Explanation:
     image : ndarray of shape (H, W, 3), uint8
         Photograph, resized to the size at which its words are counted.
     heat : ndarray of shape (H, W), float64
-        Evidence per pixel for ``label`` (positive) or against it (negative); its sum equals the sum
-        of the contributions.
+        Evidence of each pixel: positive for ``label``, negative against it. The sum of the evidence
+        equals the sum of the contributions.
     contributions : list of (str, float)
-        Names of the selected columns present in the photograph, with their contributions to the
-        score of ``label`` minus the mean score of the other classes, in order of decreasing
-        absolute value.
+        Names and contributions of the selected columns that occur in the photograph, in order of
+        decreasing absolute value. They are contributions to the score of ``label`` minus the mean
+        score of the other classes.
     """
 
     label: str
@@ -39,11 +39,10 @@ class Explanation:
 
 
 def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns of the m words in a resized photograph, and their windows (an array of
-    shape (m, 4)).
+    """Return the columns and windows of the m words in a resized photograph.
 
     There is one entry for each count of a word: in the whole image, in a quarter, and in the head.
-    A window is given by the x and y of its centre, its width and its height, in pixels.
+    The windows have shape (m, 4): x and y of the centre, width and height, in pixels.
     """
     columns, windows = [], []
     for first, words, described, frame in _views(features, photograph):
@@ -57,10 +56,10 @@ def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarra
 
 
 def paint(features: PetColumns, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
-    """Compute the evidence per pixel of a resized photograph from the evidence per column.
+    """Compute the evidence of each pixel of a resized photograph from the evidence of each column.
 
-    The evidence of a word is shared equally among its occurrences and spread over their windows;
-    the evidence of a colour is spread over its pixels.
+    The evidence of a word is divided equally among its occurrences and distributed over their
+    windows. The evidence of a colour is distributed over its pixels.
     """
     pixels = np.asarray(photograph.image)
     height, width = pixels.shape[:2]

@@ -1,4 +1,4 @@
-"""Learning of class scores from columns: FSA, sDist, and the temperature of the scores."""
+"""Training of class scores from columns by FSA and sDist, with calibration by a temperature."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +78,7 @@ class ClassifierSettings:
         Returns
         -------
         list of scorers
-            Fitted scorers, whose probabilities are averaged.
+            Fitted scorers. Their probabilities are averaged.
         """
         if self.method == "sdist-sgd":
             sizes: dict[str, Any] = {
@@ -116,8 +116,10 @@ def metric_on(
 
 
 def temperature(scores: np.ndarray, y: np.ndarray) -> float:
-    """Return the temperature, from 1/100 to 100, that maximises the likelihood of the softmax of
-    held-out scores of shape (n, n_classes)."""
+    """Return the temperature, from 1/100 to 100, that maximises the likelihood of held-out scores.
+
+    The scores have shape (n, n_classes), and the likelihood is that of their softmax.
+    """
 
     from scipy.optimize import minimize_scalar
     from scipy.special import log_softmax

@@ -1,4 +1,4 @@
-"""Scorers that compute class scores from the selected columns; the stored part of a learner."""
+"""Scorers that compute class scores from the selected columns and are stored in model files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +17,9 @@ from ..files import check_array
 
 @dataclass(frozen=True)
 class AdditiveScorer:
-    """Class probabilities from sums of responses to the selected columns, with one output per
-    class.
+    """Scorer whose class scores are sums of responses to the selected columns.
 
-    Scores are divided by the temperature before the softmax.
+    There is one output per class. Scores are divided by the temperature before the softmax.
 
     Attributes
     ----------
@@ -40,7 +39,10 @@ class AdditiveScorer:
 
     @classmethod
     def of(cls, classifier: "learners.FSAClassifier") -> Self:
-        """Convert a fitted classifier; with two classes, their scores are -f / 2 and f / 2."""
+        """Create a scorer from a fitted classifier.
+
+        With two classes, the scores are -f / 2 and f / 2.
+        """
         model = AdditiveModel.from_estimator(classifier, by_importance=True)
         responses, intercept = model.responses, np.atleast_1d(model.intercept)
         if responses.shape[2] == 1:
@@ -62,8 +64,11 @@ class AdditiveScorer:
         return replace(self, model=replace(self.model, selected=columns[self.selected]))
 
     def scores(self, X: Matrix) -> np.ndarray:
-        """Compute class scores of shape (n, n_classes) as sums of the contributions, so that the
-        evidence adds up exactly to the scores."""
+        """Compute class scores of shape (n, n_classes).
+
+        They are computed as sums of the contributions, so that the evidence adds up exactly to the
+        scores.
+        """
         return self.model.intercept + self.model.contributions(X).sum(axis=1)
 
     def probabilities(self, X: Matrix) -> np.ndarray:
@@ -84,8 +89,10 @@ class AdditiveScorer:
     def read(
         cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
     ) -> Self:
-        """Read the scorer from the arrays of a model file whose names start with ``name``; raise a
-        ValueError if an array is missing or shapes are inconsistent."""
+        """Read the scorer from the arrays of a model file whose names start with ``name``.
+
+        A ValueError is raised if an array is missing or the shapes are inconsistent.
+        """
         selected = check_array(
             path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1
         )
@@ -101,7 +108,7 @@ class AdditiveScorer:
 
 @dataclass(frozen=True)
 class MetricScorer:
-    """Class probabilities from votes of the nearest training rows in a learnt sparse metric.
+    """Scorer whose class probabilities are votes of the nearest training rows in a learnt metric.
 
     The metric is sDist of Ma (thesis) [1]_. It uses the columns ``selected``, centred and scaled.
 
@@ -110,7 +117,7 @@ class MetricScorer:
     selected : ndarray of shape (k,), int64
         Columns of X that the metric uses.
     center, scale : ndarray of shape (k,), float64
-        Center that is subtracted from each column, and scale by which it is then divided.
+        Center that is subtracted from each column, and scale by which the column is then divided.
     products : ndarray of shape (q, order), int64
         Columns of the feature map: the positions of their factors in ``selected``, padded with -1.
     product_scale : ndarray of shape (q,), float64
@@ -141,7 +148,7 @@ class MetricScorer:
 
     @classmethod
     def of(cls, model: "learners.SDist", X: Matrix, y: np.ndarray) -> Self:
-        """Build a scorer from a metric fitted on X and y."""
+        """Create a scorer from a metric fitted on X and y."""
         used = model.selected_features_.astype(np.int64)
         place = {int(c): i for i, c in enumerate(used)}
         order = max((len(t) for t in model.columns_), default=1)
@@ -169,8 +176,7 @@ class MetricScorer:
         return replace(self, selected=np.asarray(columns, np.int64)[self.selected])
 
     def pairs(self, n: int | None = None) -> list[tuple[int, int]]:
-        """Return the pairs of different columns of X whose products the metric uses, strongest
-        first."""
+        """Return the pairs of columns of X whose products the metric uses, strongest first."""
         strength = (self.components**2).sum(axis=0)
         features = []
         for i in np.argsort(-strength, kind="stable"):
@@ -216,8 +222,10 @@ class MetricScorer:
     def read(
         cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
     ) -> Self:
-        """Read the scorer from the arrays of a model file whose names start with ``name``; the
-        errors are those of :meth:`AdditiveScorer.read`."""
+        """Read the scorer from the arrays of a model file whose names start with ``name``.
+
+        The errors are those of :meth:`AdditiveScorer.read`.
+        """
 
         def array(
             part: str, dtype: Any, shape: tuple[int | None, ...], *limits: float

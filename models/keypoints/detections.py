@@ -22,12 +22,12 @@ class DetectionOptions:
     keypoints : sequence of str, optional
         Keypoints to detect; all by default.
     threshold : float, optional
-        Minimum score, used instead of ``min_probability``; ``-inf`` returns every candidate.
-        Without assembly, the default is the threshold of each keypoint.
+        Minimum score, which is used instead of ``min_probability``. With ``-inf``, every candidate
+        is returned. Without assembly, the default is the threshold of each keypoint.
     min_size, max_size : float, optional
-        Range of the side of the detection window in image pixels. The default range extends from
-        the window size of the pool (24) to the size of the image. A smaller ``min_size`` enlarges
-        the image (at most fourfold). Levels outside the range are skipped.
+        Range of the side of the detection window, in image pixels. The default range extends from
+        the window size of the pool, which is 24, to the size of the image. With a smaller
+        ``min_size``, the image is enlarged, at most fourfold. Levels outside the range are skipped.
     max_detections : int, default 200
         Maximum number of detections per keypoint, best first.
     mode : {"scan", "regress", "prune+regress"}, optional
@@ -35,22 +35,23 @@ class DetectionOptions:
         :class:`~annealed.models.keypoints.windows.window_models.Mode`). The default is
         "prune+regress", the fastest mode, if the model supports it, and otherwise "scan".
     assembly : {"2d", "3d", "none"}, optional
-        Method by which instances are assembled (see
-        :class:`~annealed.models.keypoints.instances.assembly.Assembly`); "none" detects each
-        keypoint separately. The default is set by the model; it is "none" if the model has no
+        Method by which instances are assembled; see
+        :class:`~annealed.models.keypoints.instances.assembly.Assembly`. With "none", each keypoint
+        is detected separately. The default depends on the model, and is "none" if the model has no
         assembly.
     min_probability : float, optional
-        Minimum probability of an instance, 0.5 by default; 0 returns every candidate. It requires
-        assembly.
+        Minimum probability of an instance, 0.5 by default. With 0, every candidate is returned.
+        This option requires assembly.
     roll : float, default 30.0
-        Angle in degrees, at most 50, of a second search of the image with equalised lightness,
-        rotated by this angle in both directions. If no instance was detected, the second search
-        covers the whole image, shrunk to at most 4 million pixels (10 million when rotated);
-        otherwise, it covers the neighbourhoods of other likely instances. 0 disables the second
-        search.
+        Angle of the second search in degrees, at most 50. The second search uses the image with
+        equalised lightness, rotated by this angle in both directions. If no instance has been
+        detected, it covers the whole image, reduced to at most 4 million pixels (10 million after
+        rotation). Otherwise, it covers the neighbourhoods of other likely instances. 0 disables the
+        second search.
     boxes : sequence of (x0, y0, x1, y1), optional
         Boxes around known objects, in image pixels. One instance is located in each box, regardless
-        of its probability, and the rest of the image is not searched. Boxes require assembly.
+        of its probability, and the rest of the image is not searched. This option requires
+        assembly.
 
     Raises
     ------
@@ -132,13 +133,12 @@ class Detection(NamedTuple):
     x, y : float
         Position in image pixels.
     score : float
-        Score of the window classifier, or the log-odds of the probability if instances are
-        assembled.
+        Score of the window classifier. If instances are assembled, the log-odds of the probability.
     size : float
         Side of the detection window in image pixels.
     probability : float or None
-        Probability that the detection is within 10% of the reference length of the true position of
-        the keypoint; None if instances are not assembled.
+        Probability that the distance from the true position is at most 10% of the reference length;
+        None if instances are not assembled.
     """
 
     keypoint: str
@@ -177,8 +177,10 @@ class DetectionResult(NamedTuple):
 def of_instances(
     instances: Sequence[Instance], names: Sequence[str], size: float
 ) -> list[Detection]:
-    """Return the named keypoints of all instances; ``size`` is the side of a detection window in
-    units of the reference length."""
+    """Return the named keypoints of all instances as detections.
+
+    ``size`` is the side of a detection window in units of the reference length.
+    """
     return [
         Detection(
             name,

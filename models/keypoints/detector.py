@@ -41,15 +41,15 @@ _Part = tuple[np.ndarray, tuple[int, int], tuple[float | None, float | None]]
 
 @dataclass
 class KeypointDetector(ModelFile):
-    """Detector of keypoints in photographs; all keypoints share a pyramid and integral images.
+    """Detector of keypoints in photographs.
 
-    It follows the detectors of section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided
-    search of Barbu et al. (2014) [2]_.
+    The detector follows section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided search
+    of Barbu et al. (2014) [2]_. All keypoints share a pyramid and integral images.
 
     Parameters
     ----------
     models : dict of str to KeypointModel
-        One sparse window model per detected keypoint.
+        Sparse window model of each detected keypoint.
     pool : FeaturePool
         Feature pool of the models.
     scales_per_octave : int, default 4
@@ -67,10 +67,10 @@ class KeypointDetector(ModelFile):
         Reference length of an object (see `Schema`) for which the models were trained, in pixels of
         a pyramid level.
     finder : InstanceFinder, optional
-        Finder that assembles instances from the detections of some keypoints and locates all their
-        keypoints.
+        Finder that assembles instances from the detections of some keypoints, and locates all
+        keypoints of each instance.
     schema : Schema, optional
-        Definition of the keypoints; None in older files of face models.
+        Definition of the keypoints; None for older files of face models.
     enlarged : float, default 1.0
         Default enlargement of images, at most fourfold, for small objects.
 
@@ -233,7 +233,7 @@ class KeypointDetector(ModelFile):
         Returns
         -------
         DetectionResult
-            Detections and instances; an instance has all keypoints, including those that were not
+            Detections and instances. An instance has all keypoints, including those that were not
             requested.
         """
         o = self.resolve(replace(options or DetectionOptions(), **keywords))
@@ -431,7 +431,7 @@ class KeypointDetector(ModelFile):
         max_detections: int = 200,
         likely: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Compute all local maxima of keypoint scores, from which instances are assembled.
+        """Compute the local maxima of keypoint scores, from which instances are assembled.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Strongest features of each keypoint's model and their positions."""
+"""Strongest features of the model of each keypoint, and their positions."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from .detector import KeypointDetector
 
 
 def strongest_features(detector: KeypointDetector, n: int) -> dict[str, list[dict[str, Any]]]:
-    """Return the ``name``, ``strength`` and ``cells`` of the n strongest features of each
-    keypoint's model, in order of decreasing response range.
+    """Return the n strongest features of the model of each keypoint.
 
-    Cells are [x, y, width, height, weight] in window pixels; a gradient histogram has one cell and
-    an ``angle`` in radians.
+    Each feature has a ``name``, a ``strength`` and ``cells``. The features are in order of
+    decreasing response range. Cells are [x, y, width, height, weight] in window pixels. A gradient
+    histogram has one cell, and an ``angle`` in radians.
     """
     pool = detector.pool
     kinds = [np.array(rows) for rows in pool.kinds.values()]

@@ -1,4 +1,4 @@
-"""Definition of an object's points: names, mirror pairs, skeleton, and unit of distance."""
+"""Definition of the points of an object: names, mirror pairs, skeleton, and unit of distance."""
 
 import tomllib
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -19,8 +19,8 @@ Names = tuple[str, ...]
 class Schema:
     """Names and relations of the points of one kind of object, which are stored in the model file.
 
-    The unit of all distances, an object's *reference length*, is the distance between two named
-    points, or 0.4 times the square root of the area of its box.
+    The unit of all distances is the *reference length* of an object. It is the distance between two
+    named points, or 0.4 times the square root of the area of the object's box.
 
     Parameters
     ----------
@@ -33,15 +33,15 @@ class Schema:
     skeleton : tuple of pairs of str
         Pairs of points connected by a line in drawings.
     length : tuple of str
-        Two points whose distance is the reference length; if empty, the box defines it.
+        Two points whose distance is the reference length. If empty, the box determines it.
     mirrored : bool
         Whether the mirror image of an object is also a valid object.
     upright : bool
-        Whether objects are upright; otherwise all rotations are searched.
+        Whether objects are upright. Otherwise, all rotations are searched.
     anchors : tuple of str
         Points with a window detector; empty if they have not been chosen yet.
     landmarks : dict of str to tuple of int
-        Landmarks, numbered from 0, whose mean is the keypoint, if landmarks are annotated.
+        Landmarks, numbered from 0, whose mean is each keypoint, if landmarks are annotated.
     landmark_mirror : tuple of int
         Index of each landmark in the mirror image.
 
@@ -111,11 +111,11 @@ class Schema:
 
     @property
     def flips(self) -> tuple[bool, ...]:
-        """Whether the image is mirrored, for each of its uses in training."""
+        """Whether each copy of an image in training is mirrored."""
         return (False, True) if self.mirrored else (False,)
 
     def alike(self, names: Names) -> list[list[int]]:
-        """Return the indices of each keypoint and its mirror image in a list of names, in order."""
+        """Return the indices of each keypoint and its mirror image in a list of names."""
         groups: dict[frozenset, list[int]] = {}
         for i, name in enumerate(names):
             groups.setdefault(
@@ -124,8 +124,7 @@ class Schema:
         return list(groups.values())
 
     def trained_as(self, keypoint: str) -> str:
-        """Return the keypoint whose trained model is used for this keypoint: the first of its
-        mirror pair."""
+        """Return the keypoint of the mirror pair whose model is used for this keypoint."""
         return (
             min(keypoint, self.opposite[keypoint], key=self.keypoints.index)
             if self.mirrored
@@ -133,9 +132,11 @@ class Schema:
         )
 
     def lengths(self, points: np.ndarray, boxes: np.ndarray | None = None) -> np.ndarray:
-        """Compute the reference lengths in pixels of n objects from their points, an array of shape
-        (n, n_keypoints, 2) with NaN where unknown, and their boxes, an array of shape (n, 4). By
-        default, the boxes are those around the points."""
+        """Compute the reference lengths of n objects in pixels.
+
+        ``points`` has shape (n, n_keypoints, 2), with NaN for unknown points, and ``boxes`` has
+        shape (n, 4). By default, the boxes are the bounding boxes of the points.
+        """
         if self.length:
             a, b = (points[:, self.keypoints.index(name)] for name in self.length)
             return np.hypot(*(a - b).T)
@@ -146,9 +147,11 @@ class Schema:
         return BOX_SHARE * np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
 
     def to_keypoints(self, n_points: int) -> np.ndarray:
-        """Return the averaging matrix of shape (n_keypoints, n_points) that maps the jointly
-        refined points to the keypoints. The points are the landmarks, or the keypoints if there are
-        no landmarks."""
+        """Return the averaging matrix that maps the refined points to the keypoints.
+
+        The matrix has shape (n_keypoints, n_points). The points are the landmarks, or the keypoints
+        if there are no landmarks.
+        """
         if n_points == len(self.keypoints):
             return np.eye(n_points)
         matrix = np.zeros((len(self.keypoints), n_points))
@@ -157,8 +160,7 @@ class Schema:
         return matrix
 
     def point_order(self, n_points: int) -> np.ndarray:
-        """Return the index of each point in the mirror image; empty if mirror images are not
-        used."""
+        """Return the index of each point in the mirror image; empty without mirror images."""
         order = self.mirror_order if n_points == len(self.keypoints) else self.landmark_mirror
         return np.array(order if self.mirrored else [], np.int32)
 
@@ -168,7 +170,7 @@ class Schema:
         return width - 1 - points[order].real + 1j * points[order].imag
 
     def with_anchors(self, anchors: Names) -> "Schema":
-        """Return the schema with new anchors, which become its first keypoints."""
+        """Return the schema with new anchors, which become the first keypoints."""
         rest = tuple(name for name in self.keypoints if name not in anchors)
         return replace(self, keypoints=(*anchors, *rest), anchors=tuple(anchors))
 
@@ -178,8 +180,10 @@ class Schema:
 
     @classmethod
     def from_dict(cls, data: Any) -> "Schema":
-        """Build the schema from the data of :meth:`to_dict` or of a file; raise a ValueError if it
-        is invalid."""
+        """Create a schema from the data of :meth:`to_dict` or of a file.
+
+        A ValueError is raised if the schema is invalid.
+        """
         known, flags = {f.name for f in fields(cls)}, ("mirrored", "upright")
         if (
             not isinstance(data, dict)

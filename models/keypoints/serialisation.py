@@ -1,4 +1,4 @@
-"""Conversion between the parts of a keypoint detector and validated arrays and plain data."""
+"""Conversion of the parts of a keypoint detector to and from arrays and plain data."""
 
 from functools import partial
 from pathlib import Path
@@ -41,8 +41,7 @@ def write_parts(
     face_cascade: FaceCascade | None,
     faces: InstanceFinder | None,
 ) -> tuple[Arrays, dict[str, Any]]:
-    """Return the arrays by name and the entries of the header; the names are those of the file
-    format."""
+    """Return the arrays and the header entries of a detector, with the names of the file format."""
     arrays: Arrays = {}
     header: dict[str, Any] = {
         "models": {name: _write_model(arrays, name, model) for name, model in models.items()}
@@ -79,11 +78,10 @@ def write_parts(
 def read_parts(
     path: str | Path, arrays: Arrays, header: dict[str, Any], pool: FeaturePool
 ) -> tuple[dict[str, KeypointModel], dict[str, Guide], FaceCascade | None, InstanceFinder | None]:
-    """Rebuild the parts written by :func:`write_parts`; guides, face cascade and face finder may be
-    missing.
+    """Read the parts written by :func:`write_parts`.
 
-    A ValueError is raised if an array is damaged, and a ValueError, KeyError or TypeError if the
-    header is damaged.
+    The guides, the face cascade and the face finder may be missing. A ValueError is raised if an
+    array is damaged, and a ValueError, KeyError or TypeError if the header is damaged.
     """
     models = {
         name: _read_model(path, arrays, name, header["models"][name], pool)

@@ -62,7 +62,7 @@ class CandidateSet:
         return np.array([len(np.unique(c.labels)) for c in self.candidates])
 
     def only(self, chosen: np.ndarray) -> "CandidateSet":
-        """Return the candidates selected by the indices or the mask ``chosen``."""
+        """Return the candidates given by the indices or the mask ``chosen``."""
         rows = np.arange(len(self))[chosen]
         return replace(
             self,
@@ -72,8 +72,10 @@ class CandidateSet:
         )
 
     def without_small(self, min_motion_size: int) -> "CandidateSet":
-        """Return the candidates whose motions all have at least a given number of points, or all
-        candidates if none qualifies."""
+        """Return the candidates without motions of fewer than ``min_motion_size`` points.
+
+        If every candidate has such a motion, all candidates are returned.
+        """
         sizes = np.array(
             [np.bincount(c.labels)[np.unique(c.labels)].min() for c in self.candidates]
         )
@@ -88,7 +90,9 @@ def candidate_sets(
     sequence: TrackSequence | None = None,
     columns: np.ndarray | None = None,
 ) -> dict[str, CandidateSet]:
-    """Compute candidates and features for several sets of families, without repeating shared work.
+    """Compute candidates and features for several sets of families.
+
+    Results that several sets share are computed only once.
 
     Parameters
     ----------
@@ -152,7 +156,7 @@ def candidate_set(
     n_motions : int
         Number of motions K.
     families : sequence of families, default ALL_FAMILIES
-        Recipes for the candidates, as in :func:`annealed.vision.candidates`.
+        Families of candidates, as in :func:`annealed.vision.candidates`.
     features : SegmentationFeatures, PairFeatures, JoinedFeatures or None, default None
         Features to compute; None means :class:`.PairFeatures`.
     sequence : TrackSequence or None, default None
@@ -176,8 +180,10 @@ def candidate_set(
 
 
 def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
-    """Concatenate several sets of one sequence; the errors must be known for all sets or for
-    none."""
+    """Concatenate several candidate sets of one sequence.
+
+    The errors must be known for all sets or for none.
+    """
     return replace(
         sets[0],
         candidates=[candidate for one in sets for candidate in one.candidates],
@@ -192,8 +198,8 @@ def relative(features: np.ndarray, response: str, standardize: bool = False) -> 
     """Compute features relative to the other candidates of the same sequence.
 
     For piecewise-linear responses, values are scaled to [0, 1] within the sequence. For linear
-    responses, the mean of the sequence is subtracted; with ``standardize``, values are also divided
-    by the standard deviation.
+    responses, the mean over the sequence is subtracted. With ``standardize``, values are also
+    divided by the standard deviation.
     """
     if response == "linear":
         spread = features.std(axis=0) if standardize else np.ones(features.shape[1])
@@ -209,8 +215,10 @@ def relative_rows(
     columns: np.ndarray | slice = slice(None),
     standardize: bool = False,
 ) -> np.ndarray:
-    """Compute the relative features of all candidates, sequence by sequence; the result has shape
-    (n_candidates, n_columns)."""
+    """Compute the relative features of all candidates within each sequence.
+
+    The result has shape (n_candidates, n_columns).
+    """
     return np.concatenate(
         [relative(one.features[:, columns], response, standardize) for one in sets]
     )
@@ -232,8 +240,9 @@ def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_pairs, 3)
-        Rows (i, j, r): i and j are row indices in the concatenation of all sets; r is 1 if
-        candidate i has the smaller error, 0 if candidate j does, and 0.5 if their errors are equal.
+        Rows (i, j, r), where i and j are row indices in the concatenation of all sets. r is 1 if
+        candidate i has the smaller error, 0 if candidate j has the smaller error, and 0.5 if the
+        errors are equal.
     """
     pairs, start = [np.empty((0, 3))], 0
     for one in sets:

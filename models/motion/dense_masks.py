@@ -34,11 +34,11 @@ def label_maps(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield each frame of a video with the motion label of each pixel.
 
-    Affine motions to an earlier and a later frame are fitted to the tracks of each label. Each
-    pixel is assigned to the motion that explains its grey values best in the better of the two
-    frames, since regions occluded in one frame are mostly visible in the other. Motions with nearby
-    tracks are preferred. The differences are averaged over superpixels (SLIC [1]_), which follow
-    the edges of objects.
+    Affine motions from each frame to an earlier and a later frame are fitted to the tracks of each
+    label. Each pixel is assigned to the motion with the smallest grey-value difference. The smaller
+    difference of the two frames counts, since regions that are occluded in one frame are mostly
+    visible in the other. Motions with nearby tracks are preferred. Differences are averaged over
+    superpixels (SLIC [1]_), which follow the edges of objects.
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1
     """Compute the probability of each track's label from its motion, relative to the other labels.
 
     The affine motions of the labels, from each frame to a later frame, are compared by their mean
-    squared residuals under Gaussian noise of ``sigma`` pixels. The probabilities are not
-    calibrated; a label that fits worse than another label has a probability below 0.5.
+    squared residuals, assuming Gaussian noise of ``sigma`` pixels. The probabilities are not
+    calibrated. If another label fits a track better, the probability is below 0.5.
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-"""Motion segmentation by a learnt ranking of candidates (Barbu et al. (2014), section 6 and
-Algorithm 2)."""
+"""Motion segmentation by a learnt ranking of candidates (Barbu et al. (2014), section 6)."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -79,20 +78,20 @@ class Segmentation:
     Attributes
     ----------
     labels : ndarray of shape (P,), int
-        Motion of each track, 0 .. n_motions-1 in order of decreasing motion size; -1 for outliers,
-        if requested.
+        Motion of each track, numbered from 0 in order of decreasing size; -1 for outliers, if
+        requested.
     n_motions : int
-        Given or estimated number of motions.
+        Number of motions, which is either given or estimated.
     candidates : list of Candidate
-        All candidates with that number of motions, best first.
+        All candidates with this number of motions, best first.
     scores : ndarray of shape (n_candidates,)
         Scores of the candidates, in descending order.
     probabilities : dict of int to float
-        Probability of each number of motions that was considered, most probable first; 1 if the
-        number was given.
+        Probability of each candidate number of motions, most probable first; 1 if the number was
+        given.
     unseen : ndarray of shape (n,), int
-        Indices of the points that are never visible in both frames of a comparison; they are
-        assigned to the largest motion.
+        Indices of the points that are not visible in both frames of any pair. They are assigned to
+        the largest motion.
     """
 
     labels: np.ndarray
@@ -112,23 +111,23 @@ class Segmentation:
 class SegmentationRanker(ModelFile):
     """Ranker that segments tracks into rigid motions.
 
-    A learnt ranking selects the best of several candidate clusterings [1]_.
+    The best of several candidate segmentations is selected by a learnt ranking [1]_.
 
     Parameters
     ----------
     families : tuple of SubspaceFamily, NeighbourFamily or PairFamily, default ALL_FAMILIES
-        Recipes for the candidates.
+        Families of candidates.
     features : SegmentationFeatures, PairFeatures or JoinedFeatures, default PairFeatures()
         Features of the candidates.
     settings : RankerSettings, default RankerSettings()
         Settings of the ranking.
     min_motion_size : int, default 0
-        Minimum number of points in a motion; candidates with a smaller motion are ignored unless
+        Minimum number of points in a motion. Candidates with a smaller motion are ignored unless
         there are no others. With 0, all candidates are considered.
     function : RankingFunction or None, default None
-        Ranking of candidates with the same number of motions, learnt by :meth:`fit`.
+        Function that ranks candidates with the same number of motions, learnt by :meth:`fit`.
     chooser : MotionChooser or None, default None
-        Model that chooses the number of motions, learnt by :meth:`fit` from candidates of all
+        Model that chooses the number of motions, learnt by :meth:`fit` from candidates for all
         numbers.
     training : dict
         Description of the training, stored in the header of the model file.
@@ -165,11 +164,11 @@ class SegmentationRanker(ModelFile):
         Parameters
         ----------
         sets : sequence of CandidateSet
-            Candidates of each training sequence, with errors, computed with this ranker's families
-            and features.
+            Candidates of each training sequence and their errors, computed with the families and
+            features of this ranker.
         mixed : sequence of CandidateSet or None, default None
             Candidates of each training sequence for all numbers of motions, concatenated from
-            :meth:`sets_by_number`; required to learn to choose this number.
+            :meth:`sets_by_number`. They are required for learning to choose this number.
         columns : ndarray of int or None, default None
             Features that may be selected; None means all.
 
@@ -209,7 +208,7 @@ class SegmentationRanker(ModelFile):
         n_motions : int
             Number of motions K.
         sequence : TrackSequence or None
-            Sequence of the tracks; its labels give the true motions.
+            Sequence of the tracks; its labels are the true motions.
         columns : ndarray of int or None, default None
             Columns of the features to compute; the other columns may be zero. None means all.
 
@@ -235,7 +234,7 @@ class SegmentationRanker(ModelFile):
         tracks : Tracks or ndarray of shape (F, P, 2)
             Tracks in pixels.
         sequence : TrackSequence or None
-            Sequence of the tracks; its labels give the true motions.
+            Sequence of the tracks; its labels are the true motions.
         columns : ndarray of int or None, default None
             As in :meth:`candidate_set`.
 
@@ -257,9 +256,9 @@ class SegmentationRanker(ModelFile):
         tracks : ndarray of shape (F, P, 2)
             Tracks in pixels; missing entries are NaN.
         n_motions : int or None, default None
-            Number of motions; with None, it is chosen from ``MOTIONS``.
+            Number of motions; None chooses it from ``MOTIONS``.
         outliers : bool, default False
-            Whether to label points that are far from the fundamental matrices of their motion as
+            Whether points that are far from the fundamental matrices of their motion have the label
             -1.
 
         Returns
@@ -403,7 +402,7 @@ def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
 
 
 def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
-    """Return a mask of the points that are far from the fundamental matrices of their motion."""
+    """Return the mask of the points that are far from the fundamental matrices of their motion."""
     residuals = np.empty(tracks.n_points)
     residuals[tracks.canonical_order] = own_residuals(tracks.pairs, labels[tracks.canonical_order])
     typical = np.array([np.median(residuals[labels == k]) for k in range(labels.max() + 1)])
@@ -459,8 +458,10 @@ def _read_family(record: Any) -> Family:
 
 
 def read_features(pool: Any) -> Features:
-    """Read the features of a model file; raise a ValueError if the header is invalid. Feature set 1
-    stores subspace features without their kind."""
+    """Read the features of a model file; raise a ValueError if the header is invalid.
+
+    In feature set 1, subspace features are stored without their kind.
+    """
     if isinstance(pool, dict):
         pool = [{"kind": "subspace", **pool}]
     parts = []

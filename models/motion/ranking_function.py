@@ -1,7 +1,7 @@
 """Learnt ranking of candidate segmentations, and choice of the number of motions.
 
-The ranking function is eq. (18) of Barbu et al. (2014). The number of motions is chosen by ranking
-the best candidate of each number.
+The ranking function is eq. (18) of Barbu et al. (2014). To choose the number of motions, the best
+candidates of all numbers are ranked.
 """
 
 from collections.abc import Sequence
@@ -55,12 +55,12 @@ class RankerSettings:
     shrinkage : float, default 0.01
         Parameter lambda of the prior, eq. (19) of [1]_.
     balance : float, default 0.0
-        Balance between sequences. If a sequence has n candidates, each of its n (n - 1) / 2 pairs
-        has the weight ``n ** (-2 * balance)``. With 1, all sequences have about the same total
-        weight.
+        Exponent that balances the weights of sequences. If a sequence has n candidates, each of its
+        n (n - 1) / 2 pairs has the weight ``n ** (-2 * balance)``. With 1, all sequences have about
+        the same total weight.
     standardize : bool, default False
-        Whether features are scaled to standard deviation 1 among the candidates of a sequence for
-        linear responses, so that scenes with different noise and depth are comparable.
+        Whether to scale features to standard deviation 1 over the candidates of a sequence, so that
+        scenes with different noise and depth are comparable. It only applies to linear responses.
 
     References
     ----------
@@ -95,13 +95,13 @@ class RankerSettings:
 class RankingFunction:
     """Learnt ranking function, eq. (18) of Barbu et al. (2014).
 
-    Its features are relative to the other candidates of the same sequence.
+    The features of a candidate are relative to the other candidates of the same sequence.
 
     Attributes
     ----------
     response : {"piecewise", "linear"}
     model : AdditiveModel
-        One response for each selected feature, strongest first.
+        Sum of the responses to the selected features, strongest first.
     standardize : bool, default False
         As in :class:`RankerSettings`.
     """
@@ -187,13 +187,16 @@ class RankingFunction:
         )[:, 0]
 
     def scores_of_sets(self, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-        """Return the scores of several sequences, computed together for speed."""
+        """Return the scores of several sequences, which are computed together for speed."""
         rows = relative_rows(sets, self.response, self.selected, self.standardize)
         return split_by_sequence(self.model.scores_of_selected(rows)[:, 0], sets)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays for a model file: ``selected``, of shape (k,), and ``responses`` and
-        ``knots``, of shape (k, n_knots). A linear response has a single knot at zero."""
+        """Return the arrays for a model file.
+
+        They are ``selected``, of shape (k,), and ``responses`` and ``knots``, of shape (k,
+        n_knots). A linear response has a single knot at zero.
+        """
         responses = np.ascontiguousarray(self.model.responses[:, :, 0])
         knots = self.model.knots if self.model.knots.shape[1] else np.zeros_like(responses)
         return {"selected": self.selected, "responses": responses, "knots": knots}
@@ -207,8 +210,10 @@ class RankingFunction:
         settings: RankerSettings,
         n_features: int,
     ) -> Self:
-        """Read the function from the arrays of a model file whose names start with ``name``; raise
-        a ValueError if their types, shapes or values are invalid."""
+        """Read the function from the arrays of a model file whose names start with ``name``.
+
+        A ValueError is raised if the types, shapes or values are invalid.
+        """
         selected = check_array(
             path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1
         )
@@ -231,7 +236,7 @@ _FACTORS = np.geomspace(0.01, 100.0, 161)
 
 @dataclass(frozen=True)
 class MotionChooser:
-    """Learnt choice of the number of motions.
+    """Learnt model that chooses the number of motions.
 
     Attributes
     ----------
@@ -240,9 +245,9 @@ class MotionChooser:
     settings : RankerSettings
         Training settings of the function.
     certainty : float
-        Factor of the scores in the probabilities, which are proportional to exp(factor * score).
+        Factor of the scores in the probabilities, which are proportional to exp(certainty * score).
     best_only : bool
-        Whether only the best candidate of each number is compared; if False, all candidates are
+        Whether only the best candidates of each number are compared. If False, all candidates are
         compared, as in older model files.
     """
 
@@ -258,8 +263,11 @@ class MotionChooser:
         ranking: RankingFunction,
         columns: np.ndarray | None = None,
     ) -> Self:
-        """Learn from candidates with known errors and all numbers of motions. Candidates with the
-        same number are compared by ``ranking``. Only features in ``columns`` may be selected."""
+        """Learn from candidates with known errors for all numbers of motions.
+
+        Candidates with the same number are compared by ``ranking``. Only features in ``columns``
+        may be selected.
+        """
         finals = [finalists(one, ranking) for one in mixed]
         return cls(
             RankingFunction.learn(finals, SETTINGS, columns),
@@ -293,8 +301,10 @@ class MotionChooser:
         n_features: int,
     ) -> Self:
         """Read the chooser from the arrays of a model file whose names start with ``chooser``.
-        Older files have no record; their chooser compares all candidates and uses the settings of
-        the ranking."""
+
+        In older files, there is no record, and the chooser compares all candidates and uses the
+        settings of the ranking.
+        """
         if record is None:
             record = {"settings": asdict(settings), "certainty": 1.0, "best_only": False}
         rest = {name: value for name, value in record.items() if name != "settings"}
@@ -316,15 +326,16 @@ def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
 
 
 def best_by_number(mixed: CandidateSet, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the candidates' numbers of motions in ascending order, and the maximum score of
-    each."""
+    """Return the numbers of motions in ascending order, and the maximum score for each of them."""
     numbers = np.unique(mixed.n_motions)
     return numbers, np.array([scores[mixed.n_motions == k].max() for k in numbers])
 
 
 def learn_certainty(finals: Sequence[CandidateSet], columns: np.ndarray | None = None) -> float:
-    """Return the factor of the scores that maximises the likelihood of the best number of motions
-    on held-out videos, or 1 if there are too few videos."""
+    """Return the factor of the scores that maximises the likelihood of the best number of motions.
+
+    The likelihood is computed on held-out videos. The factor is 1 if there are too few videos.
+    """
     names = np.unique([one.video for one in finals])
     if len(names) < _N_FOLDS:
         return 1.0

@@ -1,4 +1,4 @@
-"""Charts of a report as SVG text, drawn without a plotting library and embedded in the page."""
+"""Charts of a report as SVG text, which is drawn without a plotting library."""
 
 from collections.abc import Sequence
 from html import escape
@@ -100,8 +100,10 @@ def score_chart(
     lines: dict[str, float],
     measure: str,
 ) -> str:
-    """Return a chart of the score against the number of columns. It shows the mean and standard
-    error over folds, the chosen size, and other models as lines."""
+    """Return a chart of the score against the number of columns.
+
+    It shows the mean and standard error over the folds, the chosen size, and other models as lines.
+    """
     values = [*(mean - error), *(mean + error), *lines.values()]
     axes = Axes((min(sizes), max(sizes)), (min(values), max(values)))
     axes.frame("number of columns", measure)
@@ -135,8 +137,11 @@ def score_chart(
 def effect_chart(
     names: Sequence[str], effects: Sequence[float], stability: Sequence[float | None]
 ) -> str:
-    """Return a chart with a bar for the effect of each column and a dot for the share of random
-    halves that select it."""
+    """Return a chart of the effects of the columns.
+
+    Each column has a bar for its effect, and a dot for the fraction of random halves in which it is
+    selected.
+    """
     row, left = 24, 12 + 7 * min(30, max(len(short(name)) for name in names))
     height = row * len(names) + 60
     axes = Axes((0.0, max([*effects, 1e-12])), (0.0, 1.0), width=640, height=height, left=left)
@@ -172,8 +177,10 @@ def curve_chart(
     y_range: tuple[float, float],
     rows: Sequence[int] = (),
 ) -> str:
-    """Return a small chart of the partial effect of a column: one line per output, above a
-    histogram of its values."""
+    """Return a small chart of the partial effect of a column.
+
+    The chart has one line per output, above a histogram of the column.
+    """
     axes = Axes((min(x), max(x)), y_range, width=300, height=190, left=52)
     edges = axes.at(np.linspace(min(x), max(x), len(rows) + 1), 0)[0]
     for left, right, count in zip(edges, edges[1:], rows):
@@ -213,7 +220,7 @@ def level_chart(
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Return round numbers in a range for the ticks of an axis.
+    """Return round numbers in a range, for the ticks of an axis.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Layout and tables of a report page, which is one self-contained HTML file."""
+"""Layout and tables of a report page, which is a self-contained HTML file."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -18,7 +18,7 @@ td,th{padding:.25em .4em}}"""
 
 
 def html_page(title: str, heading: str, body: str) -> str:
-    """Return an HTML page; the title and heading are plain text, and the body is HTML."""
+    """Return an HTML page with a title and heading in plain text and a body in HTML."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, '
@@ -38,8 +38,11 @@ def table(
     bold: int | None = None,
     numbers: Sequence[int] | None = None,
 ) -> str:
-    """Return an HTML table of strings. The columns ``numbers``, by default all except the first,
-    are right-aligned, and one row may be bold."""
+    """Return an HTML table of strings.
+
+    The columns ``numbers``, by default all except the first, are right-aligned. One row may be
+    bold.
+    """
 
     def cells(kind: str, values: Sequence[str]) -> str:
         right = [i > 0 if numbers is None else i in numbers for i in range(len(values))]

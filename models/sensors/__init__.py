@@ -1,1 +1,1 @@
-"""Activity recognition from binary sensors: features per minute and the trained model."""
+"""Activity recognition from binary sensors: features of each minute, and the trained model."""

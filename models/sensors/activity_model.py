@@ -1,4 +1,4 @@
-"""Trained model of activities, a conditional random field on features of binary sensors."""
+"""Trained model of activities: a conditional random field on features of binary sensors."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from .features import SensorMinutes, check_kinds, minute_features
 
 @dataclass(frozen=True)
 class ActivityModel(ModelFile):
-    """Model that predicts the activity in a home from its binary sensors, minute by minute.
+    """Model that predicts the activity in a home for each minute, based on binary sensors.
 
     Attributes
     ----------

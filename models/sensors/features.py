@@ -1,4 +1,4 @@
-"""Features of binary sensors per minute."""
+"""Features of binary sensors for each minute."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ HISTORY = (
 
 @dataclass(frozen=True)
 class SensorMinutes:
-    """States of sensors, minute by minute.
+    """States of sensors in each minute.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class SensorMinutes:
     on : ndarray of shape (n_minutes, n_sensors), bool
         Whether the sensor was on at any time in the minute.
     started : ndarray of shape (n_minutes, n_sensors), float
-        One plus the second within the minute at which the sensor's last event began; 0 if no event
+        One plus the second of the minute at which the sensor's last event began; 0 if no event
         began.
     activities : ndarray of shape (n_minutes,), str, or None
     """
@@ -48,7 +48,7 @@ class SensorMinutes:
         return self.times.astype("datetime64[D]").astype(str)
 
     def keep(self, sensors: Sequence[str]) -> "SensorMinutes":
-        """Restrict the data to some sensors, so that no feature depends on the other sensors.
+        """Restrict the data to the given sensors, so that no feature depends on other sensors.
 
         Parameters
         ----------
@@ -96,16 +96,16 @@ def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.nd
     """Compute the feature columns, ordered by sensor, and the sensor of each column.
 
     ``last`` refers to the sensor that fired last among the given sensors. It must be recomputed for
-    a subset of sensors (:meth:`SensorMinutes.keep`); otherwise, it would leak information about the
-    other sensors.
+    a subset of sensors, with :meth:`SensorMinutes.keep`. Otherwise, it would leak information about
+    the other sensors.
 
     Parameters
     ----------
     minutes : SensorMinutes
     kinds : sequence of str
-        Kinds of features, from ``KINDS``. "on" and "start" refer to the minute itself, "history" to
-        the 5, 30 and 120 minutes before it (each without the shorter windows), and "last" to the
-        sensor that fired last.
+        Kinds of features, from ``KINDS``. "on" and "start" refer to the minute itself. "history"
+        refers to the 5, 30 and 120 minutes before it, where each window excludes the shorter
+        windows. "last" refers to the sensor that fired last.
 
     Returns
     -------

@@ -39,25 +39,25 @@ class ColumnEncoding:
     name : str
         Name in the table.
     kind : {"number", "date", "category", "rank"}
-        Type of encoding. Numbers are unchanged, dates are encoded as days since 1970-01-01,
+        Type of the column. Numbers are unchanged, dates are encoded as days since 1970-01-01,
         categories are one-hot encoded, and ranks are encoded as indices in the ordered ``levels``.
     fill : float or None, default None
-        Replacement of missing numbers; None keeps them as NaN.
+        Number that replaces missing numbers; None keeps them as NaN.
     levels : tuple of str, default ()
-        Levels of a category that have a separate column. Other values are encoded as ``"(other)"``
-        and empty cells as ``"(missing)"`` if these are levels; otherwise, they are encoded with
+        Levels of a category, each of which has a column. Other values are encoded as ``"(other)"``,
+        and empty cells as ``"(missing)"``, if these are levels. Otherwise, they are encoded as
         ``shares``.
     reference : str, default ""
         Name of the reference level, whose columns are all 0.
     shares : tuple of float, default ()
-        Fraction of the training rows with each level. A row with these values instead of 0 and 1
-        has the mean effect of the levels. If ``shares`` is empty, as in older files, zeros are
-        used, as for the reference level.
+        Fraction of the training rows with each level. A row that is encoded with these values
+        instead of 0 and 1 has the mean effect of the levels. If ``shares`` is empty, as in older
+        files, the row is encoded as the reference level.
     style : {"", "thousands", "dayfirst", "monthfirst"}, default ""
         Format of the cells: numbers such as 1,234, or dates such as 31/12/2019 or 12/31/2019.
     form : {"", "year", "month", "weekday", "hour", "log"}, default ""
-        Part of a date that is used as a category, with a name such as "COLUMN (month)", or "log"
-        for the natural logarithm of a positive number.
+        Part of a date that is encoded as a category with a name such as "COLUMN (month)", or "log"
+        for the natural logarithm of positive numbers.
 
     Examples
     --------
@@ -99,8 +99,7 @@ class ColumnEncoding:
         Raises
         ------
         ValueError
-            If a column of numbers or dates has non-empty cells, none of which is of the expected
-            type.
+            If a column of numbers or dates has non-empty cells, but none of them is of this type.
         """
         if self.kind == CATEGORY:
             return self._dummies(values)
@@ -130,8 +129,11 @@ class ColumnEncoding:
             )
 
     def note(self, values: pd.Series) -> str | None:
-        """Return a one-line message about the empty, unreadable or unknown cells in new rows and
-        their replacement, or None if there are no such cells."""
+        """Return a one-line message about empty, unreadable and unknown cells in new rows.
+
+        The message states how the cells are replaced. The result is None if there are no such
+        cells.
+        """
         doubtful = values if self.kind == CATEGORY else values[np.isnan(self._numbers(values))]
         words = self.words(values) if self.kind == CATEGORY else as_words(doubtful)
         empty = np.array([word is None for word in words], bool)
@@ -161,8 +163,7 @@ class ColumnEncoding:
         return f"column {self.name!r}, {len(values)} cells: {'; '.join(notes)}" if notes else None
 
     def words(self, values: pd.Series) -> np.ndarray:
-        """Return the cells of a category, or the parts of dates, as text, with None for empty
-        cells."""
+        """Return the cells of a category, or parts of dates, as text; empty cells become None."""
         return (
             part_of(days(values, self.style), self.form) if self.form in PARTS else as_words(values)
         )
@@ -271,8 +272,7 @@ class TableEncoding:
         return X
 
     def notes(self, frame: pd.DataFrame) -> list[str]:
-        """Return a one-line message for each column with empty, unreadable or unknown cells in new
-        rows."""
+        """Return a message for each column with empty, unreadable or unknown cells in new rows."""
         return [line for column in self.columns if (line := column.note(frame[column.source]))]
 
     def header(self) -> list[dict[str, Any]]:
@@ -317,8 +317,7 @@ class TableEncoding:
 def number_blocks(
     frame: pd.DataFrame, names: Iterable[str]
 ) -> Iterator[tuple[list[str], np.ndarray]]:
-    """Yield the names and values of the numeric and boolean columns of a table, several columns at
-    a time."""
+    """Yield the names and values of numeric and boolean columns, several columns at a time."""
     kinds = {
         name: kind
         for name, kind in zip(frame.columns, frame.dtypes)
@@ -334,8 +333,11 @@ def number_blocks(
 
 
 def to_numbers(values: pd.Series, thousands: bool = True) -> np.ndarray:
-    """Return a column as floats. Numbers with thousands separators (1,234) are converted unless
-    this is disabled; other text and infinity become NaN."""
+    """Convert a column to floats.
+
+    Numbers with thousands separators (1,234) are converted unless ``thousands`` is False. Other
+    text and infinity become NaN.
+    """
     if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_complex_dtype(
         values.dtype
     ):
@@ -366,7 +368,7 @@ def _by_value(values: pd.Series, function: Callable[[np.ndarray], np.ndarray]) -
 
 
 def days(values: pd.Series, style: str = "") -> np.ndarray:
-    """Return a column of dates as days since 1970-01-01; other cells become NaN.
+    """Convert dates to days since 1970-01-01; other cells become NaN.
 
     Text is parsed as ISO 8601 and, with a ``style``, also as 31/12/2019 ("dayfirst") or 12/31/2019
     ("monthfirst").
@@ -396,8 +398,9 @@ def ranks(words: np.ndarray, levels: Sequence[str]) -> np.ndarray:
 
 
 def offsets(values: pd.Series, link: str) -> np.ndarray:
-    """Return the offsets of the scores, which are the values of a column or, with the link "log",
-    the logarithms of its exposures.
+    """Return the offsets of the scores from the values of a column.
+
+    The offsets are the values themselves or, with the link "log", the logarithms of exposures.
 
     Raises
     ------
@@ -421,8 +424,9 @@ def logarithm(numbers: np.ndarray) -> np.ndarray:
 
 
 def part_of(numbers: np.ndarray, form: str) -> np.ndarray:
-    """Return the year, month, weekday or hour of dates (days since 1970-01-01) as text, or None for
-    NaN.
+    """Return the year, month, weekday or hour of dates as text; NaN becomes None.
+
+    The dates are days since 1970-01-01.
 
     Examples
     --------

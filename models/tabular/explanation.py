@@ -1,4 +1,4 @@
-"""Explanation of scores by the contributions of the columns."""
+"""Explanation of scores by the contributions of columns."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ class Contributions:
     outputs : tuple of str
         Names of the scores (classes or targets); one empty name for a single score.
     values : ndarray of shape (n_rows, n_names, n_outputs)
-        Contributions, whose sum plus ``base`` gives the scores.
+        Contributions. Their sum plus ``base`` is the score.
     base : ndarray of shape (n_outputs,)
         Intercept, or mean score of the background rows.
     data : DataFrame

@@ -1,5 +1,4 @@
-"""Fitted linear or piecewise-linear estimators in files, which are loaded without executing
-code."""
+"""Model files of linear or piecewise-linear estimators, loaded without executing code."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,20 +35,20 @@ class TabularModel(ModelFile):
     task : {"classification", "regression", "ranking"}
         Type of the predictions.
     columns : tuple of str
-        Names of all columns to which the estimator was fitted, or of the columns of ``encoding``.
+        Names of all columns on which the estimator was fitted, or of the columns of ``encoding``.
     classes : ndarray of shape (n_classes,) or None, default None
         Class labels, in classification.
     link : {"identity", "log"}, default "identity"
         Link function; with "log", for counts, the prediction is exp(score).
     probabilities : {"softmax", "separate", None}, default "softmax"
-        Conversion of the scores of several classes to probabilities: jointly, or separately for
-        each class and then normalised. None if there are no probabilities, as with the hinge loss
-        of the online learners.
+        Conversion of the scores of several classes to probabilities. "softmax" converts them
+        jointly. "separate" converts the score of each class separately, and normalises the results.
+        None means that there are no probabilities, as with the hinge loss of the online learners.
     encoding : TableEncoding or None, default None
         Encoding of the columns of a table; None for a model of a matrix.
     flip, slope : float, default 0.0 and 1.0
-        Calibration of the probabilities: flip + (1 - 2 flip) / (1 + exp(-slope score)) for two
-        classes, or softmax(slope scores).
+        Constants of the probabilities, which are flip + (1 - 2 flip) / (1 + exp(-slope score)) for
+        two classes and softmax(slope scores) for more.
     offset : (str, str) or None, default None
         Column of a table that is added to the scores ("identity"), or whose logarithm is added
         ("log").
@@ -104,7 +103,7 @@ class TabularModel(ModelFile):
         estimator : fitted estimator
             Selector of this package with ``coef_``, or with ``knots_`` and ``responses_``.
         encoding : TableEncoding or None, default None
-            Encoding of the table to which the estimator was fitted; only the columns that the model
+            Encoding of the table on which the estimator was fitted. Only the columns that the model
             uses are retained.
         offset : (str, str) or None, default None
             Column of a table and its link, as in :class:`TabularModel`; required if the estimator
@@ -192,7 +191,7 @@ class TabularModel(ModelFile):
         Parameters
         ----------
         X : frame or array of shape (n_rows, n_columns)
-            Table with the model's columns, or with all columns to which the estimator was fitted.
+            Table with the model's columns, or with all columns on which the estimator was fitted.
 
         Returns
         -------

@@ -47,7 +47,7 @@ def write_report(folder: Path, selection: Selection) -> None:
 
 
 def page(selection: Selection) -> str:
-    """Return the HTML page of a selection."""
+    """Return the report of a selection as an HTML page."""
     name = Path(selection.settings.get("table", "table")).name
     sections = (
         _summary,

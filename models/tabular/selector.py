@@ -53,14 +53,15 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     n_features_to_select : int or "auto", default "auto"
         Number of columns to select; "auto" chooses it by cross-validation or by ``fdr``.
     size_rule : {"explained", "best", "one-se"}, default "explained"
-        Rule by which "auto" chooses the number of columns: the smallest number with 97% of the gain
-        of the best number, the best number, or the smallest number within one standard error of the
-        best.
+        Rule by which "auto" chooses the number of columns. "explained" takes the smallest number
+        that achieves 97% of the best number's improvement over a constant model. "best" takes the
+        number with the lowest loss. "one-se" takes the smallest number within one standard error of
+        the best.
     task : {"auto", "classification", "regression"}, default "auto"
-        Task; "auto" treats text, booleans and few distinct integers as classes. scikit-learn's
-        cross-validation stratifies its folds only with "classification".
+        Task. "auto" treats text, booleans and few distinct integers as classes. The
+        cross-validation functions of scikit-learn stratify their folds only with "classification".
     response : {"linear", "piecewise"}, default "linear"
-        Response to each column, a line or a piecewise-linear curve.
+        Response to each column: a line, or a piecewise-linear curve.
     loss : str, default "auto"
         Name of a loss of :class:`.FSAClassifier` or :class:`.FSARegressor`.
     class_weight : "balanced" or dict, default ()
@@ -69,7 +70,8 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Other parameters of the estimator; nested parameters are written as in ``{"schedule.mu":
         20}``.
     scoring : str or None, default None
-        Score, such as "roc_auc", by which the number of columns is chosen; it is reported first.
+        Score by which the number of columns is chosen, such as "roc_auc". It is the first score in
+        the report.
     include, exclude : sequence of str, default ()
         Columns that are always selected, and columns that are never selected.
     monotone : dict, default ()
@@ -77,20 +79,21 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     bounds : dict, default ()
         Bounds of coefficients, such as ``{"age": (0, None)}``.
     group : sequence of str, default ()
-        Prefixes of column names; columns with the same prefix are selected together and count as
-        one.
+        Prefixes of column names. Columns with the same prefix are selected together and count as
+        one column.
     kinds : dict, default ()
         Column types that override the detected ones: "number", "category", "date", or ordered
         levels such as "low<medium<high".
     card : bool, default False
-        Whether to fit a score card with ``n_features_to_select`` rules; requires two classes.
+        Whether to fit a score card with ``n_features_to_select`` rules, which requires two classes.
     keep_rare : bool, default False
         Whether to keep classes with a single row, which prevents cross-validation.
     offset, exposure : str or None, default None
-        Column that is added to the score, or whose logarithm is added. Predictions also require it.
+        Column that is added to the score, or column whose logarithm is added. It is also required
+        for predictions.
     weight, row_groups, time : str or None, default None
-        Columns with the sample weights, the groups of rows that stay in the same fold, and the
-        times of the rows. With times, each fold is predicted from earlier rows.
+        Columns that contain the sample weights, the groups of rows that stay in the same fold, and
+        the times of the rows. With times, each fold is predicted from earlier rows.
     split_duplicates : bool, default False
         Whether to allow identical rows in different folds.
     boosting : bool, default False
@@ -108,7 +111,8 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     ----------
     task_ : {"classification", "regression"}
     columns_ : list of dict
-        Selected columns by decreasing effect: name, coefficient, effect, stability and more.
+        Selected columns, in order of decreasing effect, with their name, coefficient, effect,
+        stability and other properties.
     scores_ : dict of str to dict of str to float
         Cross-validated scores of the selected columns, of all columns and of a constant.
     path_ : list of dict
@@ -420,8 +424,9 @@ def is_frame(X: Any) -> bool:
 
 
 def as_frame(X: Any, names: Any = None) -> pd.DataFrame:
-    """Return a table as a pandas DataFrame with distinct strings as column names. ``names`` are the
-    column names of an array; the default is x0, x1, ...
+    """Return a table as a pandas DataFrame with distinct strings as column names.
+
+    ``names`` are the column names for an array, by default x0, x1, ...
 
     Raises
     ------

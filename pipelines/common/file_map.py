@@ -96,7 +96,7 @@ def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
     the numbers of items and cores."""
     if requested < 0:
         raise ValueError(
-            f"--jobs {requested} is not valid; expected a positive integer, or 0 for one per core"
+            f"--jobs {requested} is not valid; expected an integer >= 1, or 0 for one per core"
         )
     jobs = max(1, min(requested or n_items, n_items, all_threads()))
     if jobs < requested:

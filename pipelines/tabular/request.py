@@ -52,7 +52,7 @@ class Request(SelectionOptions, _Target):
         Column to predict; not required for npz and svmlight files, which contain the target.
     k : str or None
         Number of columns to select, as a positive integer or "auto". If it exceeds the number of
-        columns, all columns are selected, with a warning. None if ``fdr`` is given.
+        columns, all columns are selected and a warning is issued. None if ``fdr`` is given.
     test : path or None
         Table with additional rows on which the model is scored.
     memory_limit : str or None

@@ -32,7 +32,7 @@ def pytest_terminal_summary(terminalreporter):
     for line in (*map(" | ".join, rows), f"{seconds:.0f} s"):
         terminalreporter.line(line)
     if file := os.environ.get("ANNEALED_CAMPAIGN_RESULTS"):
-        made = [run_of("make campaign", {})]
+        made = [run_of("python -m pytest -m slow tests/campaign", {})]
         content = {
             "name": "campaign",
             "made": made,

@@ -1,8 +1,8 @@
 """Candidate segmentations of point tracks into rigid motions.
 
 The method is velocity clustering (Barbu et al. (2014), section 6.1 and Algorithm 2). Each family of
-candidates is a data class with the settings of its recipe: a :class:`SubspaceFamily`, for example,
-holds the representation of the tracks, the exponent of the affinity and the range of dimensions.
+candidates is a data class with the settings of a method. For example, :class:`SubspaceFamily`
+contains the representation of the tracks, the exponent of the affinity and the range of dimensions.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions
 
 @dataclass(frozen=True)
 class SubspaceFamily:
-    """Recipe for candidate segmentations from the angular affinity of projected tracks.
+    """Candidate segmentations from the angular affinity of projected tracks.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class SubspaceFamily:
 
     @property
     def name(self) -> str:
-        """Name of the family in lists of candidates."""
+        """Name of the family, as shown in lists of candidates."""
         return self.representation
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
@@ -90,17 +90,17 @@ class SubspaceFamily:
 
 @dataclass(frozen=True)
 class NeighbourFamily:
-    """Recipe that groups neighbouring points of a video by similar motion.
+    """Candidate segmentations that group neighbouring points with similar motion.
 
     If the background is stationary or merely translates, all its points have the same velocity.
-    Neither the angle between tracks nor their subspace then separates the background from objects
-    that move in front of it, but differences in velocity between neighbours do so.
+    Objects that move in front of it then cannot be separated from it by the angles between tracks
+    or by their subspaces, but they can be separated by differences in velocity between neighbours.
 
     Parameters
     ----------
     neighbours : tuple of int, default (8, 14, 25)
-        Numbers of nearest neighbours to which each point is connected; each number gives one
-        candidate and is stored as its ``dimension``.
+        Numbers of nearest neighbours to which each point is connected. Each number yields one
+        candidate, and is stored as its ``dimension``.
     span : int, default 5
         Number of frames over which displacements are measured.
     floor : float, default 0.3
@@ -149,8 +149,7 @@ class NeighbourFamily:
 
 @dataclass(frozen=True)
 class PairFamily:
-    """Recipe for candidate segmentations from the motion hypotheses that points share in two
-    frames [1]_.
+    """Candidate segmentations from the motion hypotheses that points share in two frames [1]_.
 
     Parameters
     ----------
@@ -159,7 +158,7 @@ class PairFamily:
         "fundamental", "epipolar") or a sum of kernels.
     powers : tuple of int, default (5, 10, 15, 25)
         The affinity is the kernel raised to a quarter of each power; a higher power gives a sparser
-        affinity. Each power gives one candidate and is stored as its ``dimension``.
+        affinity. Each power yields one candidate, and is stored as its ``dimension``.
 
     References
     ----------
@@ -172,7 +171,7 @@ class PairFamily:
 
     @property
     def name(self) -> str:
-        """Name of the family in lists of candidates."""
+        """Name of the family, as shown in lists of candidates."""
         return f"pairs, {self.kernel}"
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
@@ -210,18 +209,18 @@ class PairFamily:
 
 @dataclass(frozen=True)
 class MergedFamily(PairFamily):
-    """Recipe for scenes with a deep background, which forms too many clusters and then merges some.
+    """Candidate segmentations for scenes with a deep background, by clustering and merging.
 
     Clustering splits a background of varying depth before it separates a small object. With more
-    clusters than motions, the small object gets its own cluster; clusters explained by the same
-    motion are then merged (:func:`.merging.merged`), which restores the background.
+    clusters than motions, the small object gets a separate cluster. Clusters with the same motion
+    are then merged (:func:`.merging.merged`), which restores the background.
 
     Parameters
     ----------
     kernel : str, default "all"
         Kernel of the hypotheses, as in :class:`PairFamily`.
     powers : tuple of int, default (25,)
-        Powers as in :class:`PairFamily`; each gives one candidate and is stored as its
+        Powers, as in :class:`PairFamily`. Each power yields one candidate, and is stored as its
         ``dimension``.
     extra : int, default 4
         Number of clusters beyond the number of motions.
@@ -232,26 +231,27 @@ class MergedFamily(PairFamily):
 
     @property
     def name(self) -> str:
-        """Name of the family in lists of candidates."""
+        """Name of the family, as shown in lists of candidates."""
         return f"merged, {self.kernel}"
 
 
 @dataclass(frozen=True)
 class DominantFamily:
-    """Recipe for scenes in which one motion dominates, such as a street seen from a car.
+    """Candidate segmentations for scenes with a dominant motion, such as a street seen from a car.
 
     The tracks that deviate from the dominant motion (:class:`.DominantMotion`) are clustered by
     position and displacement. If too few tracks deviate, the remaining motions are the clusters of
-    neighbours that are nearest to the camera relative to their surroundings: an oncoming car on the
-    camera's axis looks like a nearer part of the static scene, but is not connected to the ground.
+    neighbouring points that are nearest to the camera relative to their surroundings. An oncoming
+    car on the camera's axis, for example, looks like a nearer part of the static scene, but is not
+    connected to the ground.
 
     Parameters
     ----------
     model : {"essential", "homography"}, default "essential"
         Model of the dominant motion.
     levels : tuple of int, default (40,)
-        Percentages of frame pairs; a point that deviates in a larger percentage of the pairs counts
-        as moving. Each value gives one candidate and is stored as its ``dimension``.
+        Percentages of frame pairs. A point that deviates in a larger percentage of the pairs counts
+        as moving. Each value yields one candidate, and is stored as its ``dimension``.
     nearest : int, default 0
         Minimum number of motions that are taken from the clusters of neighbours.
     clusters : int, default 30
@@ -265,7 +265,7 @@ class DominantFamily:
 
     @property
     def name(self) -> str:
-        """Name of the family in lists of candidates."""
+        """Name of the family, as shown in lists of candidates."""
         return f"dominant, {self.model}"
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
@@ -317,17 +317,17 @@ _N_VECTORS = 9
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate segmentation and its origin.
+    """Candidate segmentation and the method that produced it.
 
     Attributes
     ----------
     labels : ndarray of shape (P,), int
-        Motion of each point, 0 .. K-1.
+        Motion of each point, from 0 to K - 1.
     family : str
         Name of the family of candidates.
     dimension : int
-        Dimension of the projection, number of neighbours, power or percentage, depending on the
-        family.
+        Setting of the family that produced the candidate: dimension of the projection, number of
+        neighbours, power, or percentage.
     """
 
     labels: np.ndarray
@@ -358,15 +358,15 @@ def candidates(
     n_motions : int
         Number of motions K, at least 1.
     families : iterable of SubspaceFamily, NeighbourFamily or PairFamily, default JOINED_FAMILIES
-        Recipes, in the order in which they are applied.
+        Families of candidates, in the order in which they are computed.
     n_runs : int, default 30
         Number of restarts of k-means.
 
     Returns
     -------
     list of Candidate
-        One candidate for each partition; a repeated partition keeps the name of its first family.
-        The partitions do not depend on the order of the points.
+        One candidate for each partition. A partition that several families produce has the name of
+        the first family. The partitions do not depend on the order of the points.
 
     Raises
     ------

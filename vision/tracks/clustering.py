@@ -95,8 +95,9 @@ def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray
 
 
 def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
-    """Compute the leading eigenvectors of the normalised affinity [1]_, which can be used for any
-    number of clusters up to ``n_vectors``.
+    """Compute the leading eigenvectors of the normalised affinity [1]_.
+
+    The result can be used for any number of clusters up to ``n_vectors``.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (P, n_vectors)
-        Eigenvectors in ascending order of their eigenvalues: the last belongs to the largest.
+        Eigenvectors in ascending order of their eigenvalues.
 
     References
     ----------
@@ -125,7 +126,7 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
 
 
 def embedded_clusters(vectors: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Cluster the rows of the leading eigenvectors, scaled to unit length, by k-means.
+    """Cluster the rows of the leading eigenvectors by k-means, after scaling them to unit length.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Low-rank completion of tracks with gaps, and removal of rarely seen points."""
+"""Low-rank completion of tracks with gaps, and removal of points that are seen in few frames."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ _FARTHEST = 1e9  # pixels: larger than any image, with a finite fourth power (he
 def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
     """Fill the missing entries by low-rank completion; observed entries are unchanged.
 
-    Each gap is first bridged with the mean velocity of the eight visible points whose motion is
-    most similar in the common frames. Then the missing entries are repeatedly replaced by those of
-    the best low-rank approximation (tracks of K rigid motions under an affine camera have a rank of
-    at most 4K). The number of iterations is small enough that the bridging values are retained
-    where the observed entries do not determine the track.
+    Each gap is first filled with the mean velocity of the eight visible points whose motion is most
+    similar in the common frames. The missing entries are then repeatedly replaced by those of the
+    best low-rank approximation, since tracks of K rigid motions under an affine camera have a rank
+    of at most 4K. The number of iterations is small, so the initial values are retained where the
+    observed entries do not determine the track.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def thin_tracks(tracks: np.ndarray, min_frames: int) -> tuple[np.ndarray, np.nda
     -------
     tracks : ndarray of shape (F, P', 2)
     kept : ndarray of shape (P',), int
-        Indices of the kept points in the given ``tracks``.
+        Indices of the remaining points in the original ``tracks``.
     """
     kept = np.flatnonzero(np.isfinite(tracks).all(axis=2).sum(axis=0) >= min_frames)
     return tracks[:, kept], kept

@@ -1,4 +1,4 @@
-"""Robust fit of the dominant motion of a sequence, and segmentations by the deviation from it."""
+"""Robust fit of the dominant motion of a sequence, and segmentation by deviation from it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,22 +40,24 @@ _MAX_CLUSTERS = 40  # of deviating points; further clusters are tracking errors 
 
 @dataclass(frozen=True)
 class DominantMotion:
-    """Share of the frame pairs in which each point deviates from the dominant motion.
+    """Fraction of the frame pairs in which each point deviates from the dominant motion.
 
-    Since the focal length is unknown, the essential matrix assumes that it equals the extent of the
-    points in the image. A body that moves away ahead of a moving camera satisfies the epipolar
-    geometry of the static scene, but lies behind the camera when triangulated [1]_.
+    Since the focal length is unknown, it is assumed to equal the extent of the points in the image
+    when the essential matrix is estimated. A body that moves away ahead of a moving camera
+    satisfies the epipolar geometry of the static scene, but lies behind the camera when
+    triangulated [1]_.
 
     Attributes
     ----------
     outlying : dict of str to ndarray of shape (P,)
-        Share of the pairs in which the point is more than one pixel away from the model, for the
-        essential matrix ("essential") and for a plane or a rotating camera ("homography").
+        Fraction of the pairs in which the point is more than one pixel away from the model. The
+        models are the essential matrix ("essential"), and a homography for a plane or a rotating
+        camera ("homography").
     behind : ndarray of shape (P,)
-        Share of the pairs in which the point satisfies the essential matrix but lies behind the
+        Fraction of the pairs in which the point satisfies the essential matrix but lies behind the
         camera.
     depth : ndarray of shape (P,)
-        Median logarithm of the depth relative to the median of the points; NaN where unknown.
+        Median log depth of each point relative to the median over all points; NaN if unknown.
 
     References
     ----------
@@ -68,12 +70,14 @@ class DominantMotion:
     depth: np.ndarray
 
     def deviating(self, model: str) -> np.ndarray:
-        """Return, for each of the P points, the share of the pairs in which it deviates from a
-        model. For the essential matrix, points behind the camera also count as deviating."""
+        """Return the fraction of the pairs in which each of the P points deviates from a model.
+
+        For the essential matrix, points behind the camera also count as deviating.
+        """
         return self.outlying[model] + (self.behind if model == "essential" else 0.0)
 
     def exists(self, model: str) -> bool:
-        """Return whether one motion dominates, that is, whether few points deviate from the
+        """Return whether there is a dominant motion, that is, whether few points deviate from the
         model."""
         return bool(self.deviating(model).mean() < _MAX_DEVIATING[model])
 
@@ -156,7 +160,7 @@ def dominant_and_moving(
     model : str
         Name in ``MODELS``.
     level : float
-        Share of the pairs of frames above which a deviating point counts as moving.
+        Fraction of the frame pairs; a point that deviates in a larger fraction counts as moving.
     n_nearest : int
         Minimum number of motions that are taken from the clusters of neighbours.
     neighbours : ndarray of shape (P,), int
@@ -201,7 +205,9 @@ def _groups(tracks: Tracks, moving: np.ndarray, n_groups: int) -> list[np.ndarra
 
 
 def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
-    """Compute how much nearer some points are than their surroundings, given the dominant motion.
+    """Compute how much nearer to the camera some points are than their surroundings.
+
+    Depths follow from the dominant motion.
 
     Parameters
     ----------
@@ -212,9 +218,9 @@ def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
     Returns
     -------
     float
-        Lower quartile of the logarithmic depths of the neighbours minus the median logarithmic
-        depth of the points; 0 if unknown. The ground on which a static object stands is as near as
-        the object.
+        Lower quartile of the log depths of the neighbours minus the median log depth of the points;
+        0 if unknown. It is small for a static object, since the ground on which it stands is as
+        near as the object.
     """
     outside = ~np.isin(np.arange(tracks.n_points), members)
     near = tracks.nearest[members, 1:_N_NEAR]
@@ -230,7 +236,7 @@ def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np
     """Compute the ``MEASURES`` of segmentations.
 
     If too many points deviate from a model, its measures are zero. A smaller motion whose points
-    follow the dominant motion may be an oncoming car or a part of the static scene.
+    follow the dominant motion may be an oncoming car or part of the static scene.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Likelihood and prior features of a segmentation (Barbu et al. (2014), section 6.2).
 
 Every feature is defined for any number of motions, points and frames, so that one ranking function
-serves all sequences. No feature depends on the order of the points or on the values of the labels.
+applies to all sequences. No feature depends on the order of the points or on the values of the
+labels.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ _MEASURES = ("euclidean", "angular")
 class Feature(NamedTuple):
     """Feature of a segmentation.
 
-    A likelihood feature measures how well the points of each motion fit a subspace; a prior feature
+    A likelihood feature measures how well the points of each motion fit a subspace. A prior feature
     measures how compact the motions are.
     """
 
@@ -33,12 +34,12 @@ class Feature(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the feature in lists of features and in model files."""
+        """Name of the feature, as shown in lists of features and stored in model files."""
         return f"{self.space}: {self.kind}, {self.quantity}"
 
 
 class Space(NamedTuple):
-    """Space in which points are compared: a representation of the tracks or a projection of one."""
+    """Space in which points are compared: a representation of the tracks, or a projection of it."""
 
     representation: str
     dimension: float | None = None  # multiple of the number of motions; None: full vectors
@@ -46,7 +47,7 @@ class Space(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the space in lists of features."""
+        """Name of the space, as shown in lists of features."""
         if self.dimension is None:
             return self.representation
         return f"{self.representation} projected to {self.dimension:g}K" + (
@@ -97,23 +98,24 @@ class SegmentationFeatures(FeatureSet):
     Parameters
     ----------
     representations : tuple of str, default ("velocity", "raw")
-        Representations of the tracks; each gives the space of its full vectors, in pixels (root
-        mean square over the frames), and spaces of projected points.
+        Representations of the tracks. Each representation yields the space of its full vectors,
+        where distances are root mean squares over the frames in pixels, and one space for each
+        projection.
     dimensions : tuple of float, default (2.0, 2.5, 3.0, 3.5, 4.0)
-        Dimensions of the projections as multiples of the number of motions K (the range of [1]_ is
-        2 to 4), so that the number of features is the same for every K.
+        Dimensions of the projections, as multiples of the number of motions K, so that the number
+        of features is the same for every K. In [1]_, they range from 2 to 4.
     scaled : tuple of bool, default (False,)
         Whether projections are scaled by the singular values: ``False``, ``True`` or both. Scaled
-        projections are in pixels; unscaled projections are standardised to unit variance, so that
-        the same thresholds suit any number of points.
+        projections are in pixels. Unscaled projections are standardised to unit variance, so that
+        the same thresholds apply to any number of points.
     n_thresholds : int, default 24
         Number of thresholds of the thresholded distance in each space, spaced geometrically from
         0.02 to 10.
     neighbours : tuple of int, default (3, 5, 7, 10, 15, 20, 30)
-        Sizes k of the neighbourhoods of the k-nearest-neighbour graphs.
+        Numbers k of neighbours in the k-nearest-neighbour graphs.
     n_smallest : int, default 4
-        Number of smallest average distances over all dimensions that are used as features, as in
-        [1]_.
+        Number of the smallest average distances, over all dimensions, that are used as features, as
+        in [1]_.
 
     Raises
     ------
@@ -152,7 +154,7 @@ class SegmentationFeatures(FeatureSet):
         return np.geomspace(0.02, 10.0, self.n_thresholds)
 
     def spaces(self) -> list[Space]:
-        """Return all spaces: first the full vectors, then the projections.
+        """Return all spaces of the points.
 
         Returns
         -------
@@ -365,16 +367,17 @@ def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
 def subspace_distances(
     points: np.ndarray, labels: np.ndarray, known: dict[bytes, np.ndarray] | None = None
 ) -> np.ndarray:
-    """Compute the distance of each point to the 3-D affine subspace fitted to the points with the
-    same label.
+    """Compute the distance of each point to the subspace fitted to the points with the same label.
+
+    The subspace is affine and has three dimensions.
 
     Parameters
     ----------
     points : ndarray of shape (P, D)
     labels : ndarray of shape (P,)
     known : dict or None, default None
-        Cache of the distances within motions, keyed by the members of the motion; it is updated in
-        place.
+        Cache of the distances within motions, indexed by the members of the motion. It is updated
+        in place.
 
     Returns
     -------
@@ -422,8 +425,8 @@ def nearest_neighbours(points: np.ndarray, n_neighbours: int, measure: str) -> n
     n_neighbours : int
         Number of neighbours, at most P - 1.
     measure : {"euclidean", "angular"}
-        Distance measure. The angular distance decreases with the angular affinity, eq. (21) of
-        Barbu et al. (2014): it compares lines through the origin.
+        Distance measure. The angular distance compares lines through the origin, and decreases with
+        the angular affinity, eq. (21) of Barbu et al. (2014).
 
     Returns
     -------

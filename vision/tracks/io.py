@@ -21,11 +21,11 @@ class TrackSequence:
     Parameters
     ----------
     name : str
-        Name of the sequence: the name of the file without its suffix.
+        Name of the sequence, which is the name of the file without its suffix.
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where a point is not seen.
     labels : ndarray of shape (P,), int, or None, default None
-        True motion of each point, 0 .. K-1.
+        True motion of each point, from 0 to K - 1.
     """
 
     name: str
@@ -85,12 +85,13 @@ def read_tracks(path: str | Path) -> TrackSequence:
     Parameters
     ----------
     path : path
-        ``NAME_truth.mat`` with homogeneous pixel coordinates ``y``, of shape (3, P, F), and labels
-        ``s``, of shape (P, 1), counted from 1; ``.npz`` with ``tracks``, of shape (F, P, 2), and,
-        if known, ``labels``, of shape (P,); ``.csv`` with the columns frame, point, x, y. An
-        ``.npz`` with ``visibility``, ``visibles`` or ``occluded`` is the output of co-tracker or
-        TAPIR, whose ``tracks`` may also have shape (P, F, 2) or (1, F, P, 2). The time axis is then
-        the one along which the points move the shortest distance.
+        File of one of three types. ``NAME_truth.mat`` contains homogeneous pixel coordinates ``y``,
+        of shape (3, P, F), and labels ``s``, of shape (P, 1), counted from 1. ``.npz`` contains
+        ``tracks``, of shape (F, P, 2), and, if known, ``labels``, of shape (P,). ``.csv`` has the
+        columns frame, point, x and y. An ``.npz`` file with ``visibility``, ``visibles`` or
+        ``occluded`` is the output of co-tracker or TAPIR. Its ``tracks`` may also have shape (P, F,
+        2) or (1, F, P, 2), and the time axis is the axis along which the points move the shortest
+        distance.
 
     Returns
     -------
@@ -215,15 +216,15 @@ def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
 def write_tracks(
     path: str | Path, tracks: np.ndarray, labels: np.ndarray, probability: np.ndarray
 ) -> None:
-    """Write labelled tracks; :func:`read_tracks` can read all formats but .parquet.
+    """Write labelled tracks; :func:`read_tracks` reads all of these formats except .parquet.
 
     Parameters
     ----------
     path : path
-        ``.npz`` with ``tracks``, of shape (F, P, 2), ``visible``, of shape (F, P), and ``labels``
-        and ``probability``, of shape (P,); ``.csv`` or ``.parquet`` with the columns point, frame,
-        x, y, visible, label, probability, from the first to the last frame in which a point is
-        seen.
+        File of one of three types. ``.npz`` contains ``tracks``, of shape (F, P, 2), ``visible``,
+        of shape (F, P), and ``labels`` and ``probability``, of shape (P,). ``.csv`` and
+        ``.parquet`` have the columns point, frame, x, y, visible, label and probability, with one
+        row for each point and frame, from the first to the last frame in which the point is seen.
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
@@ -313,7 +314,7 @@ def read_sequences(folder: str | Path) -> list[TrackSequence]:
     Parameters
     ----------
     folder : path
-        Folder with the official tree ``NAME/NAME_truth.mat``, or with ``.npz`` files.
+        Folder with the files ``NAME/NAME_truth.mat`` of Hopkins155, or with ``.npz`` files.
 
     Returns
     -------

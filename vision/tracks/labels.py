@@ -5,7 +5,8 @@ import numpy.typing as npt
 
 
 def canonical_labels(labels: np.ndarray) -> np.ndarray:
-    """Renumber labels 0, 1, 2, ... by first appearance, so that equal partitions get equal labels.
+    """Renumber labels as 0, 1, 2, ... by first appearance, so that equal partitions have equal
+    labels.
 
     Parameters
     ----------
@@ -25,7 +26,7 @@ def canonical_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def by_size(labels: np.ndarray) -> np.ndarray:
-    """Renumber labels 0, 1, ... by decreasing size; ties are broken by first appearance.
+    """Renumber labels as 0, 1, ... by decreasing size; ties are broken by first appearance.
 
     Parameters
     ----------
@@ -49,9 +50,9 @@ def by_size(labels: np.ndarray) -> np.ndarray:
 
 
 def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-    """Compute the fraction of points with a wrong label under the best matching of the labels.
+    """Compute the fraction of points with a wrong label, eq. (22) of Barbu et al. (2014) [1]_.
 
-    This is eq. (22) of Barbu et al. (2014) [1]_.
+    Labels are matched such that this fraction is smallest.
 
     Parameters
     ----------

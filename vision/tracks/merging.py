@@ -1,4 +1,4 @@
-"""Merging of motions that one geometric model explains, down to a given number of motions."""
+"""Merging of motions that share a geometric model, down to a given number of motions."""
 
 import numpy as np
 
@@ -7,8 +7,10 @@ from .tracks import Tracks
 
 
 def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
-    """Merge motions pairwise, at each step the pair whose union increases the total geometric
-    robust information criterion (GRIC) by the smallest amount [1]_.
+    """Merge pairs of motions until ``n_motions`` motions remain.
+
+    Each step merges the pair whose union increases the total geometric robust information criterion
+    (GRIC) by the smallest amount [1]_.
 
     Parameters
     ----------
@@ -21,7 +23,7 @@ def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (P,), int
-        Motion of each point, 0 .. n_motions-1.
+        Motion of each point, from 0 to n_motions - 1.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Features of a segmentation from two-frame models, and joint features of several kinds."""
+"""Features of a segmentation from two-frame models, and features of several kinds combined."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,23 +19,21 @@ ALL_PARTS = (*PARTS, "dominant")
 
 @dataclass(frozen=True)
 class PairFeatures(FeatureSet):
-    """Likelihood and prior features of candidate segmentations from geometric models between two
-    frames.
+    """Likelihood and prior features of segmentations, from geometric models between two frames.
 
-    Four models (planar affinity, homography, fundamental matrix, affine epipolar geometry) are
-    fitted to each motion in pairs of frames, with the points visible in both. Missing entries do
-    not have to be completed.
+    Four models (planar affinity, homography, fundamental matrix and affine epipolar geometry) are
+    fitted to the points of each motion that are visible in both frames of a pair. Missing entries
+    do not have to be completed.
 
     Parameters
     ----------
     parts : tuple of str, default ("residuals", "rivals", "gric", "cuts")
-        Groups of features. "residuals": distances of the points to the model of their own motion.
+        Groups of features. "residuals": distances of the points to the model of their motion.
         "rivals": points that another motion's model fits better. "gric": the robust information
         criterion of Torr [2]_, for each model and for the best model of each motion. "dominant":
         agreement with the points that deviate from the dominant motion. These four groups are
         likelihoods, but "dominant" also contains cuts between neighbours with similar motion.
-        "cuts": amount by which the segmentation cuts the kernels of shared hypotheses [1]_, a
-        prior.
+        "cuts": cuts of the kernels of shared hypotheses [1]_ by the segmentation, which are priors.
 
     Raises
     ------

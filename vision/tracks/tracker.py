@@ -1,5 +1,4 @@
-"""Point tracks from a video: corners, pyramidal Lucas-Kanade tracking, and a forward-backward
-check."""
+"""Point tracks from a video, by pyramidal Lucas-Kanade tracking with a forward-backward check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ class Tracker:
     max_points : int, default 400
         Maximum number of points tracked at a time.
     quality : float, default 0.01
-        Minimum strength of a corner, as a share of the strongest corner.
+        Minimum strength of a corner, as a fraction of the strongest corner.
     min_distance : float, default 8.0
         Minimum distance between points in pixels.
     window : int, default 11
@@ -30,11 +29,11 @@ class Tracker:
     levels : int, default 3
         Number of pyramid levels above the image.
     max_backward_error : float, default 0.5
-        Maximum distance in pixels between a point's start and the end of its backward track; a
-        point with a larger distance is dropped.
+        Maximum distance in pixels between the position of a point and the end of its backward
+        track. Points with a larger distance are dropped.
     min_correlation : float, default 0.95
-        Minimum normalised correlation of a point's windows in successive frames; a point with a
-        lower correlation, which is occluded or slides along an edge, is dropped.
+        Minimum normalised correlation between the windows of a point in successive frames. Points
+        with a lower correlation, which are occluded or slide along an edge, are dropped.
     reseed_every : int, default 5
         Number of frames between searches for new corners in areas without tracked points.
 
@@ -69,7 +68,7 @@ class Tracker:
         -------
         ndarray of shape (F, P, 2), float64
             Positions in pixels; NaN before a point was detected and after it was dropped. A dropped
-            point is never resumed: a corner detected there later is a new point.
+            point is never resumed. If a corner is detected there later, it is a new point.
 
         Raises
         ------

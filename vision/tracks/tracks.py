@@ -25,7 +25,7 @@ def velocities(tracks: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (P, 2F)
-        Row p holds ``x1 - x2, y1 - y2, ..., xF, yF`` of point p.
+        Row p contains ``x1 - x2, y1 - y2, ..., xF, yF`` of point p.
     """
     return (
         np.concatenate([tracks[:-1] - tracks[1:], tracks[-1:]])
@@ -35,8 +35,7 @@ def velocities(tracks: np.ndarray) -> np.ndarray:
 
 
 def positions(tracks: np.ndarray) -> np.ndarray:
-    """Return the concatenated coordinates of each point, in pixels, as an array of shape (P,
-    2F)."""
+    """Return the concatenated coordinates of each point, in pixels; the shape is (P, 2F)."""
     return tracks.transpose(1, 0, 2).reshape(tracks.shape[1], -1)
 
 
@@ -44,13 +43,14 @@ REPRESENTATIONS = {"velocity": velocities, "raw": positions}
 
 
 def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the unscaled right singular vectors of the measurement matrix (Barbu et al. (2014),
-    Algorithm 2, steps 1 and 2).
+    """Compute the unscaled right singular vectors of the measurement matrix.
+
+    These are steps 1 and 2 of Algorithm 2 of Barbu et al. (2014).
 
     Parameters
     ----------
     rows : ndarray of shape (P, D)
-        One point per row: the transposed measurement matrix.
+        Transposed measurement matrix, with one row per point.
 
     Returns
     -------
@@ -75,8 +75,8 @@ class Tracks:
     coordinates : array_like of shape (F, P, 2)
         Coordinates x and y, in pixels, of P points in F frames, without missing entries.
     seen : array_like of shape (F, P), bool, or None, default None
-        Whether each point was seen in each frame; the coordinates of unseen points are completed
-        values. None means that all points were seen in all frames.
+        Whether each point was seen in each frame. The coordinates of unseen points are estimates.
+        None means that all points were seen in all frames.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Tracks:
 
     @classmethod
     def completed(cls, coordinates: npt.ArrayLike) -> "Tracks":
-        """Complete tracks with gaps, and record where the points were seen.
+        """Fill the gaps of tracks, and record in which frames the points were seen.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class Tracks:
 
     @cached_property
     def canonical_order(self) -> np.ndarray:
-        """Permutation of the P points that depends only on their coordinates, not on their given
+        """Permutation of the P points that depends on their coordinates and not on their original
         order."""
         return np.lexsort(positions(self.coordinates).T[::-1])
 
@@ -166,9 +166,9 @@ class Tracks:
         return self.coordinates[:, self.canonical_order]
 
     def right_vectors(self, representation: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the right singular vectors and values of a representation, computed once.
+        """Return the right singular vectors and singular values of a representation.
 
-        The points are in :attr:`canonical_order`.
+        The points are in :attr:`canonical_order`, and the result is cached.
 
         Parameters
         ----------
@@ -188,19 +188,25 @@ class Tracks:
 
     @cached_property
     def places_apart(self) -> np.ndarray:
-        """Root mean square distances between points over the frames, in pixels, as an array of
-        shape (P, P) in :attr:`canonical_order`."""
+        """Distances between points in pixels, of shape (P, P), in :attr:`canonical_order`.
+
+        They are root mean squares over the frames.
+        """
         place = positions(self.in_canonical_order) / np.sqrt(self.n_frames)
         return cdist(place, place)
 
     @cached_property
     def nearest(self) -> np.ndarray:
-        """Indices of shape (P, P): each row lists all points by increasing distance
-        (:attr:`places_apart`) from one point, starting with the point itself."""
+        """Indices of all points by increasing distance from each point, of shape (P, P).
+
+        Each row starts with the point itself; the distances are :attr:`places_apart`.
+        """
         return np.argsort(self.places_apart, axis=1, kind="stable")
 
     def displacements_apart(self, span: int = 5) -> np.ndarray:
-        """Compute the root mean square differences between displacements, once for each span.
+        """Compute the root mean square differences between the displacements of points.
+
+        The result is cached for each span.
 
         Parameters
         ----------
@@ -221,7 +227,9 @@ class Tracks:
     def neighbour_affinity(
         self, n_neighbours: int, span: int = 5, floor: float = 0.3
     ) -> np.ndarray:
-        """Compute the affinity of nearest neighbours by displacement in :attr:`canonical_order`.
+        """Compute the affinity of nearest neighbours with similar displacements.
+
+        The points are in :attr:`canonical_order`.
 
         Parameters
         ----------
@@ -249,8 +257,10 @@ class Tracks:
 
     @cached_property
     def pairs(self) -> FramePairs:
-        """Pairs of frames, with the points in :attr:`canonical_order`; completed coordinates are
-        not used."""
+        """Pairs of frames, with the points in :attr:`canonical_order`.
+
+        Estimated coordinates of unseen points are not used.
+        """
         return FramePairs(self.in_canonical_order, self.seen[:, self.canonical_order])
 
 

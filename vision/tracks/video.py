@@ -10,8 +10,10 @@ import numpy as np
 
 
 def capture_of(path: str | Path) -> cv2.VideoCapture:
-    """Open a file with the FFmpeg backend of OpenCV if available, since other backends print
-    messages about damaged files."""
+    """Open a video file with the FFmpeg backend of OpenCV if available.
+
+    Other backends print messages about damaged files.
+    """
     # otherwise FFmpeg prints messages to stderr
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
     available = cv2.videoio_registry.hasBackend(cv2.CAP_FFMPEG)
@@ -89,8 +91,10 @@ def frames_of(
 
 
 def warn_if_cut_short(capture: cv2.VideoCapture, n_read: int, path: str | Path) -> None:
-    """Warn if fewer frames could be read than the file announces, with a tolerance for formats that
-    only estimate the number."""
+    """Warn if fewer frames could be read than the file header states.
+
+    Small differences are ignored, since some formats only estimate the number.
+    """
     announced = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
     if 0 < announced < 1e9 and n_read < 0.95 * announced - 1:
         warnings.warn(

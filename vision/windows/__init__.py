@@ -1,5 +1,4 @@
-"""Image windows: the pool of HOG and Haar features, dense and sparse scans, and training
-designs.
+"""Image windows: HOG and Haar features, dense and sparse scans, and training designs.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -1,5 +1,4 @@
-"""Layout of features: columns of a feature array, cells of Haar features, orientation histograms,
-and the arrays that the compiled loops read."""
+"""Layout of Haar and HOG features, and the arrays that describe them to the compiled loops."""
 
 import math
 from collections.abc import Mapping
@@ -38,14 +37,14 @@ class HogLayout:
     cell : int
         Side of a cell in pixels.
     block : int
-        Number of cells along the side of a block; blocks start at every cell.
+        Number of cells along the side of a block. A block starts at every cell.
     orientations : int
-        Number of bins over 180 degrees (unsigned), a multiple of 4; bin k is centred at the
-        gradient angle ``k * pi / orientations`` (x points right, y down).
+        Number of bins over 180 degrees (unsigned directions), a multiple of 4. Bin k is centred at
+        the gradient angle ``k * pi / orientations``, where x points right and y points down.
     epsilon : float
-        A block is divided by ``sqrt(sum of squares + (epsilon * cell**2)**2)``, where a histogram
-        entry is a sum of gradient lengths in grey levels: epsilon is the mean length below which a
-        block counts as flat.
+        A block is divided by ``sqrt(sum of squares + (epsilon * cell**2)**2)``. Since histogram
+        entries are sums of gradient lengths in grey levels, epsilon is the mean length below which
+        a block counts as flat.
     """
 
     cell: int = 6
@@ -73,8 +72,7 @@ def haar_features(
     sides: tuple[int, ...],
     steps: tuple[int, ...],
 ) -> list[tuple[int, ...]]:
-    """Return the rows of all Haar features of a pool, ordered by channel, kind, cell and
-    position."""
+    """Return all Haar features of a pool as rows, ordered by channel, kind, cell and position."""
     return [
         (kind, channel, x, y, w, h, 0, 0)
         for channel in range(3)
@@ -87,7 +85,7 @@ def haar_features(
 
 
 def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]]:
-    """Return the rows of all HOG features of a pool, ordered by channel, block, cell and
+    """Return all HOG features of a pool as rows, ordered by channel, block, cell and
     orientation."""
     corners = range(0, window - hog.cell * hog.block + 1, hog.cell)
     return [
@@ -101,8 +99,7 @@ def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]
 
 
 class WindowLayout(NamedTuple):
-    """Window and its orientation histograms in the form required by the compiled loops; see
-    `HogLayout`."""
+    """Layout of a window, in the form that the compiled loops require; see `HogLayout`."""
 
     window: int  # side in pixels
     cell: int
@@ -122,11 +119,10 @@ def window_layout(window: int, hog: HogLayout) -> WindowLayout:
 
 
 class Program(NamedTuple):
-    """Features compiled by `compile_program` for the compiled loops: n features with at most K
-    corners each.
+    """Features in the form that the compiled loops require; see `compile_program`.
 
-    A Haar feature is a sum of integral image values at corners, with integer weights; ``n_corners``
-    is 0 for HOG features.
+    There are n features with at most K corners each. A Haar feature is a sum of integral image
+    values at corners, with integer weights. ``n_corners`` is 0 for HOG features.
     """
 
     n_corners: npt.NDArray[np.int64]  # (n,)
@@ -151,8 +147,10 @@ def compile_program(
     kinds: Mapping[str, tuple[tuple[int, ...], ...]],
     hog: HogLayout | None,
 ) -> Program:
-    """Compile features of shape (n, 8), validated by `FeaturePool.check`, with the kinds and layout
-    of their pool."""
+    """Compile an array of features, of shape (n, 8), with the kinds and layout of their pool.
+
+    The features must have been validated by `FeaturePool.check`.
+    """
     n, n_kinds = len(features), len(kinds)
     kind, channel, x, y, w, h, part_of_block, orientation = np.array(
         features.T, dtype=np.int64, order="C"

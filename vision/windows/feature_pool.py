@@ -28,15 +28,15 @@ from .responses import CompiledModel, Responses, compile_model
 class FeaturePool:
     """Features of a square RGB window.
 
-    A *feature* is a row of eight integers (see `Column`): its kind (index in ``kinds``;
-    ``len(kinds)`` for HOG), colour channel, left and top pixel in the window, and the size of its
-    cells in pixels. For HOG, x and y are those of the block, ``CELL`` is the index of the cell in
-    the block, row by row, and ``ORIENTATION`` is the index of the bin; both are 0 for Haar
-    features. Any feature that fits into the window can be evaluated, even if it is not in
-    ``features``.
+    A *feature* is a row of eight integers (see `Column`). They include its kind (an index in
+    ``kinds``, or ``len(kinds)`` for HOG), colour channel, left and top pixel in the window, and the
+    size of its cells in pixels. For HOG, x and y are those of the block, ``CELL`` is the index of
+    the cell in the block, row by row, and ``ORIENTATION`` is the index of the bin. The last two are
+    0 for Haar features. Any feature that fits into the window can be evaluated, even if it is not
+    in ``features``.
 
-    A *patch* is a uint8 array of shape (window + 2, window + 2, 3): the window and a margin of one
-    pixel, which only the gradients use. Sides are in pixels.
+    A *patch* is a uint8 array of shape (window + 2, window + 2, 3). It contains the window and a
+    margin of one pixel, which is used only for gradients. Sides are in pixels.
 
     Haar features have the value ``sum_cells weight * (sum of the cell's pixels) / (sigma * A)``
     with ``A = cell area * sum |weight| / 2`` and sigma the square root of the variance of the
@@ -54,9 +54,9 @@ class FeaturePool:
     sides : tuple of int
         Widths and heights of the cells of Haar features.
     steps : tuple of int, optional
-        Distances between neighbouring positions, one for every entry of ``sides``; by default
-        ``max(1, side // 2)``. The width of a cell determines the distance in x, and its height the
-        distance in y.
+        Distances between neighbouring positions, one for each entry of ``sides``; by default
+        ``max(1, side // 2)``. The width of a cell determines the distance in x, and its height
+        determines the distance in y.
     hog : HogLayout or None
         Layout of the orientation histograms; None for Haar features only.
 
@@ -118,8 +118,10 @@ class FeaturePool:
 
     @cached_property
     def features(self) -> npt.NDArray[np.int32]:
-        """All features of the pool, an array of shape (n, 8): Haar features by channel, kind, cell
-        and position, followed by HOG features."""
+        """All features of the pool, an array of shape (n, 8).
+
+        Haar features, ordered by channel, kind, cell and position, are followed by HOG features.
+        """
         haar = haar_features(self.window, self.kinds, self.sides, self._steps)
         hog = [] if self.hog is None else hog_features(self.window, len(self.kinds), self.hog)
         features = np.array([*haar, *hog], dtype=np.int32).reshape(-1, 8)
@@ -128,7 +130,7 @@ class FeaturePool:
 
     @property
     def n_haar(self) -> int:
-        """Number of Haar features, which precede HOG features in ``features``."""
+        """Number of Haar features, which precede the HOG features in ``features``."""
         return int(np.count_nonzero(self.features[:, Column.KIND] < len(self.kinds)))
 
     def check(self, features: npt.ArrayLike) -> npt.NDArray[np.int32]:
@@ -215,8 +217,8 @@ class FeaturePool:
 
         The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the
         mirrored patch (``patch[:, ::-1]``). The pixel of a window (see `extract_patches`) also
-        changes: its mirror image is one pixel to the left. If a mirrored model detects a keypoint
-        at x, the keypoint is at x - 1.
+        changes, since its mirror image is one pixel to the left. If a mirrored model detects a
+        keypoint at x, the keypoint is at x - 1.
 
         Parameters
         ----------
@@ -310,8 +312,7 @@ class FeaturePool:
 
     @cached_property
     def layout(self) -> WindowLayout:
-        """Window and its histograms in the form required by the compiled loops; unused without
-        HOG."""
+        """Layout of the window, in the form that the compiled loops require; unused without HOG."""
         return window_layout(self.window, self.hog or HogLayout())
 
     def check_patches(self, patches: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -417,7 +418,7 @@ class FeaturePool:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "FeaturePool":
-        """Build the pool described by `to_dict`.
+        """Create a pool from the output of `to_dict`.
 
         Parameters
         ----------

@@ -1,13 +1,14 @@
 """Inner loops shared by all evaluations of the feature pool, compiled by numba.
 
-Windows are processed ``LANES`` at a time. All tables of a block have the lane as their last axis,
-so that one feature of all windows in the block requires only a few contiguous loads, and the
-compiler converts the loop over lanes to vector instructions. The same loops serve given windows
-(lane = window, tables per block) and a dense scan (lane = neighbouring window of a row, tables per
-image): both look up corners in a flat integral image, at ``base + corner + lane``.
+Windows are processed ``LANES`` at a time. The last axis of all tables of a block is the lane, so
+that one feature of all windows in the block requires only a few contiguous loads, and the compiler
+converts the loop over lanes to vector instructions. The same loops evaluate given windows and dense
+scans. For given windows, each lane is a window and there are tables for each block. In a dense
+scan, the lanes are neighbouring windows of a row and there are tables for the image. In both cases,
+corners are looked up in a flat integral image, at ``base + corner + lane``.
 
-Larger kernels take their tables as NamedTuples and unpack them before their loops; inside a loop,
-members of tuples would be reference-counted in every iteration.
+Larger kernels receive their tables as NamedTuples and unpack them before their loops, since members
+of tuples would be reference-counted in every iteration of a loop.
 """
 
 import numpy as np
@@ -26,9 +27,9 @@ MAGNITUDE_SCALE = 4.0
 def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
     """Compute ``out[j] = sum_k weights[f, k] * flat[base + offsets[f, k] + j]`` for k < 6.
 
-    Indices are unsigned so that numba omits the test for negative indices, which would prevent
-    vectorisation. This and the next function are separate, with forced inlining, because compiling
-    them as one function takes several times as long.
+    Indices are unsigned, so numba omits the test for negative indices, which would prevent
+    vectorisation. This function and the next one are separate, with forced inlining, because
+    compiling them as one function takes several times as long.
     """
     o0, o1, o2 = base + offsets[f, 0], base + offsets[f, 1], base + offsets[f, 2]
     o3, o4, o5 = base + offsets[f, 3], base + offsets[f, 4], base + offsets[f, 5]
@@ -49,8 +50,7 @@ def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignor
 
 @jit(forceinline=True)
 def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Write the weighted sum of the corners of feature f, of which there are at least 6, to
-    ``out[j]``."""
+    """Write the weighted sum of the corners of feature f, which has at least 6, to ``out[j]``."""
     sum_6_corners(flat, base, offsets, weights, f, n_lanes, out)
     for k in range(6, n_corners):
         add_corner(flat, base, offsets, weights, f, k, n_lanes, out)
@@ -58,8 +58,10 @@ def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # ty
 
 @jit(forceinline=True)
 def gather_corners(flat, places, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Sum the corners of windows at given flat positions: ``out[j] = sum_k weights[f, k] *
-    flat[places[j] + offsets[f, k]]``."""
+    """Sum the corners of windows at given flat positions.
+
+    The sums are ``out[j] = sum_k weights[f, k] * flat[places[j] + offsets[f, k]]``.
+    """
     o0, o1, o2, o3, o4, o5 = (
         offsets[f, 0],
         offsets[f, 1],
@@ -100,13 +102,12 @@ def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
 
 @jit
 def gradients(left, right, top, bottom, tangents, length, bins, components):  # type: ignore[no-untyped-def]
-    """Compute the rounded lengths of n gradients and the bins of their unsigned directions from the
-    neighbouring pixels.
+    """Compute the rounded lengths of n gradients, and the bins of their unsigned directions.
 
     With m bins, bin k is centred at the angle ``k * pi / m``. If m is a multiple of 4, the borders
     have irrational tangents, so that no integer gradient lies on a border, and mirroring maps bin k
-    to bin ``m - k`` (0 to 0) exactly. `tangents` holds the tangents of the borders below pi / 2;
-    `components` is a float32 buffer of shape (2, n).
+    to bin ``m - k`` (0 to 0) exactly. `tangents` contains the tangents of the borders below pi / 2,
+    and `components` is a float32 buffer of shape (2, n).
     """
     horizontal, vertical = components[0], components[1]
     m = np.int32(2 * tangents.size)
@@ -131,8 +132,7 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
 
 @jit(forceinline=True)
 def scaled(sums, factor, scale, n_lanes, values):  # type: ignore[no-untyped-def]
-    """Compute the values of one feature from its numerators, ``sums * (factor * scale)``, with one
-    scale per window."""
+    """Compute the values ``sums * (factor * scale)`` of one feature, with one scale per window."""
     for j in range(np.uint64(n_lanes)):
         values[j] = np.float32(sums[j]) * (factor * scale[j])
 
@@ -147,8 +147,10 @@ def ramp(t, k):  # type: ignore[no-untyped-def]
 
 @jit(forceinline=True, fastmath={"contract"})
 def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
-    """Compute ``sum_k r_k * clip(t - k, 0, 1)``, six bins of a piecewise-linear response, without a
-    table lookup."""
+    """Compute ``sum_k r_k * clip(t - k, 0, 1)`` without a table lookup.
+
+    This is the sum over six bins of a piecewise-linear response.
+    """
     return (
         r0 * ramp(t, 0)
         + r1 * ramp(t, 1)
@@ -161,11 +163,11 @@ def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
 
 @jit(forceinline=True, fastmath={"contract"})
 def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type: ignore[no-untyped-def]
-    """Add the response of feature f to scores, six bins at a time, and set scores below the limit
-    to -inf.
+    """Add the response of feature f to the scores, and set scores below the limit to -inf.
 
-    The response is ``start + sum_k rises[f, k] * clip(t - k, 0, 1)`` with ``t = clip(sums * scale *
-    slope - shift, 0, top)``, the position among the bins, and slope, shift, start = ``lines[f]``.
+    The response is ``start + sum_k rises[f, k] * clip(t - k, 0, 1)``. Here ``t = clip(sums * scale
+    * slope - shift, 0, top)`` is the position among the bins, and slope, shift, start =
+    ``lines[f]``. Six bins are processed at a time.
     """
     zero = np.float32(0)
     slope, shift = lines[f, 0], lines[f, 1]
@@ -191,8 +193,10 @@ def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type:
 
 @jit
 def accumulate(values, tables, intercept, out):  # type: ignore[no-untyped-def]
-    """Compute running sums of the responses to values of shape (rows, features); ``out`` may be
-    ``values`` itself."""
+    """Compute running sums of the responses to values of shape (rows, features).
+
+    ``out`` may be ``values`` itself.
+    """
     low, inverse_bin_width, top, start, rises = tables
     zero = np.float32(0)
     for i in range(values.shape[0]):

@@ -1,5 +1,4 @@
-"""Tables shared by all features of one level: integral images, standard deviations and orientation
-histograms."""
+"""Tables shared by all features of a level: integral images and orientation histograms."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,7 +27,7 @@ class LevelTables(NamedTuple):
 
 
 class Histograms(NamedTuple):
-    """Positions of the values of a program's HOG features in n windows."""
+    """Histograms of n windows, and the positions of a program's HOG features in them."""
 
     cells: npt.NDArray[Any]  # entries of orientation histograms
     inverse_norm: npt.NDArray[np.float32]  # 1 / norm of blocks
@@ -39,14 +38,16 @@ class Histograms(NamedTuple):
 
 
 class Buffers:
-    """Memory that is reused for all strips, since allocation takes as long as computing the
-    sums."""
+    """Memory that is reused for all strips.
+
+    Allocation would take as long as computing the sums.
+    """
 
     def __init__(self) -> None:
         self._held: dict[str, npt.NDArray[np.uint8]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return an uninitialised array, which shares the memory of the previous array of this
+        """Return an uninitialised array that shares the memory of the previous array of this
         name."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if name not in self._held or self._held[name].size < size:
@@ -68,17 +69,17 @@ class LevelChannels:
     top, bottom : int
         Rows of the level whose windows are searched: ``top <= y < bottom``.
     first : int
-        First row of the level in the tables; above ``top`` if a margin was requested.
+        First row of the level in the tables. It is above ``top`` if a margin was requested.
     rows, width : int
         Number of rows in the tables, and width of the level; there is one window per pixel.
     stride : int
         Number of entries per row of all tables: the width, rounded up to whole groups of lanes,
         plus the window.
     planes : ndarray of shape (3, rows + window + 1, stride + 1), uint8
-        Channels of the level with border pixels repeated; their pixel (window // 2 + 1, window // 2
-        + 1) is pixel (0, first) of the level.
+        Channels of the level with repeated border pixels. Pixel (window // 2 + 1, window // 2 + 1)
+        of a channel is pixel (0, first) of the level.
     integral : ndarray of shape (3 * (rows + window) * stride,), int32
-        Integral image of each channel. Sums may wrap around; the box sums of a window are still
+        Integral image of each channel. The sums may overflow, but the box sums of a window are
         exact.
     inverse_sigma : ndarray of shape (rows, stride), float32
         1 / sigma of the window at each pixel.
@@ -103,8 +104,10 @@ class LevelChannels:
 
     @property
     def plane(self) -> int:
-        """Number of entries in the integral image of one channel, and in the table of one bin or
-        channel of ``hog``."""
+        """Number of entries in the integral image of one channel.
+
+        The table of one bin or channel of ``hog`` has the same size.
+        """
         return (self.rows + self.pool.window) * self.stride
 
     @property
@@ -132,8 +135,7 @@ class LevelChannels:
 
     @cached_property
     def gradient(self) -> npt.NDArray[np.uint16]:
-        """Length and bin of the gradient at every pixel, an array of shape (2, 3, rows + window,
-        stride)."""
+        """Length and bin of the gradient at each pixel, of shape (2, 3, rows + window, stride)."""
         gradient = self._buffers.take(
             "gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16
         )
@@ -143,7 +145,7 @@ class LevelChannels:
 
     @property
     def entry(self) -> type:
-        """Type of the histogram entries: 16 bits if the largest sum fits, which halves the
+        """Type of the histogram entries; 16 bits if the largest sum fits, which halves the
         memory."""
         largest = self.pool.layout.cell**2 * MAGNITUDE_SCALE * 255 * 2**0.5
         return np.uint16 if largest < 65535 else np.int32
@@ -151,7 +153,7 @@ class LevelChannels:
     def window_hog(
         self, places: npt.NDArray[np.uint64], program: Program
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Compute the histograms of individual windows, bitwise equal to ``hog``.
+        """Compute the histograms of individual windows, which equal those in ``hog`` bit for bit.
 
         Parameters
         ----------
@@ -177,7 +179,7 @@ class LevelChannels:
     def histograms(
         self, program: Program | None, places: npt.NDArray[np.uint64], dense: bool = False
     ) -> Histograms:
-        """Return the histograms that a program reads in some windows.
+        """Return the histograms that a program requires for some windows.
 
         They are computed only for these windows, or for all windows if many are requested.
 
@@ -290,11 +292,12 @@ def level_channels(
         Pool of the models; ``FeaturePool()`` by default.
     rows : tuple of int, optional
         First row (inclusive) and last row (exclusive) of a strip; all rows by default. Values of
-        windows in the strip are bitwise equal to those for the whole level.
+        windows in the strip equal those for the whole level bit for bit.
     margin : int, default 0
         Number of additional rows above and below the strip, limited to the rows of the level.
     buffers : Buffers, optional
-        Memory to reuse; reuse invalidates all tables computed earlier with the same buffers.
+        Memory to reuse. This invalidates all tables that were computed earlier with the same
+        buffers.
     expected_requests : float, default 1.0
         Estimate as in `LevelChannels`; it affects the running time, not the values.
 
@@ -410,8 +413,10 @@ def _deviations(planes, integral, window, squares, inverse_sigma):  # type: igno
 
 @jit(plain=_deviations, by_size=False)
 def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignore[no-untyped-def]
-    """Compute 1 / sigma of every window from the integral images of the channels; the integral
-    image of their squares is written to ``squares``."""
+    """Compute 1 / sigma of every window from the integral images of the channels.
+
+    The integral image of the squares is written to ``squares``.
+    """
     squares[0] = 0
     for y in range(1, squares.shape[0]):
         total = np.int32(0)
@@ -463,8 +468,8 @@ def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped
 
 @jit(plain=_dense_gradients, by_size=False)
 def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
-    """Compute the lengths and bins of the gradients at all pixels of the tables except the last row
-    and column."""
+    """Compute the lengths and bins of the gradients at all pixels except the last row and
+    column."""
     # entry x is pixel x + 1 of the padded level
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
     components = np.empty((2, columns), np.float32)
@@ -510,7 +515,7 @@ def _dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignor
 def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]
     """Compute the histogram of the cell and 1 / norm of the block at every pixel.
 
-    At each row, the preceding ``cell_side`` rows of every column are summed bin by bin; these sums
+    For each row, the preceding ``cell_side`` rows of every column are summed bin by bin. These sums
     are then added over ``cell_side`` columns.
     """
     _, rows, stride = length.shape
@@ -552,8 +557,8 @@ def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore
 
 @jit
 def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
-    """For each bin k, add the lengths of the pixels of row y in this bin to row k of ``upright``,
-    and subtract those of row ``old``."""
+    """Add the gradient lengths of row y to their bins in ``upright``, and subtract those of row
+    ``old``."""
     none, wanted = np.uint16(0), np.uint16(k)
     for x in range(np.uint64(length.shape[1])):
         coming = length[y, x] if bins[y, x] == wanted else none
@@ -603,8 +608,10 @@ def _window_histograms(gradient, places, program, layout, histogram, inverse_nor
 
 @jit(plain=_window_histograms, by_size=False)
 def window_histograms(gradient, places, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute the histograms of the cells of a program in some windows, and 1 / norm of its blocks
-    of cells, summed as in `dense_histograms`."""
+    """Compute the histograms of a program's cells, and 1 / norm of its blocks, in some windows.
+
+    The sums are computed as in `dense_histograms`.
+    """
     _, _, rows, stride = gradient.shape
     lengths, numbers = gradient[0].ravel(), gradient[1].ravel()
     cells, blocks, cell_side, epsilon = program.cells, program.blocks, layout.cell, layout.epsilon

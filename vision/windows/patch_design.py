@@ -22,11 +22,11 @@ _CHUNK = 16 * LANES
 class PatchDesign(Design):
     """Piecewise-linear responses to features of the pool, on windows stored as bytes.
 
-    A value v is represented by its *code* ``round(clip((v - low) / bin_width, 0, B) * s)``, s = 252
-    // B, exactly as in `annealed.learners.designs.piecewise_linear.PiecewiseDesign`, but the codes
-    of a block of 64 windows are in memory only while the block is in use. Once the remaining
-    features fit into ``cache_bytes`` (``n * m`` bytes), `keep` returns a ``PiecewiseDesign`` with
-    stored codes, in the same standardised coordinates.
+    A value v is represented by its *code* ``round(clip((v - low) / bin_width, 0, B) * s)`` with s =
+    252 // B, as in `annealed.learners.designs.piecewise_linear.PiecewiseDesign`. The codes of a
+    block of 64 windows are in memory only while the block is in use. Once the codes of the
+    remaining m features, ``n * m`` bytes, fit into ``cache_bytes``, `keep` returns a
+    ``PiecewiseDesign`` with stored codes and the same standardised coordinates.
 
     Sums over rows are computed in blocks of fixed size and order, so results do not depend on the
     number of threads.
@@ -34,10 +34,10 @@ class PatchDesign(Design):
     Parameters
     ----------
     patches : ndarray of shape (n, window + 2, window + 2, 3), uint8
-        Windows, each with a one-pixel margin (`annealed.vision.windows.patches.extract_patches`).
-        The array is not copied.
+        Windows, each with a margin of one pixel, from
+        `annealed.vision.windows.patches.extract_patches`. The array is not copied.
     sample_weight : array_like of shape (n,)
-        Weights that sum to one, for the means and scales of the columns.
+        Weights that sum to one and determine the means and scales of the columns.
     features : array_like of shape (m, 8), int, optional
         Features to use; all features of the pool by default.
     n_bins : int, default 6
@@ -104,8 +104,8 @@ class PatchDesign(Design):
     def codes(
         self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None
     ) -> npt.NDArray[np.uint8]:
-        """Compute the uint8 codes, of shape (r, k), of the patches and features at the given
-        positions; all features by default."""
+        """Compute the codes, of shape (r, k), of r patches and k features; all features by
+        default."""
         design = self if features is None else self._subset(np.asarray(features, dtype=np.int64))
         blocks = [
             codes[:, : len(block)].T.copy()
@@ -114,8 +114,10 @@ class PatchDesign(Design):
         return np.concatenate([np.empty((0, design.n_features), np.uint8), *blocks])
 
     def scores(self, coef: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Compute scores of shape (n_samples, n_outputs) from standardised coefficients of shape
-        (m, B + 1, n_outputs)."""
+        """Compute the scores, of shape (n_samples, n_outputs).
+
+        The standardised coefficients have shape (m, B + 1, n_outputs).
+        """
         curves = self._curves(coef)
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -126,8 +128,11 @@ class PatchDesign(Design):
         return np.concatenate(list(self._each_chunk(chunk)))
 
     def gradient(self, residual: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Multiply the residual, of shape (n_samples, n_outputs), by the standardised columns and
-        sum over the rows; the result has shape (m, B + 1, n_outputs)."""
+        """Compute the gradient, of shape (m, B + 1, n_outputs).
+
+        The residual, of shape (n_samples, n_outputs), is multiplied by the standardised columns and
+        summed over the rows.
+        """
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
             ramps = self._empty_ramps(residual.shape[1])
@@ -141,8 +146,10 @@ class PatchDesign(Design):
     def scores_and_gradient(  # type: ignore[no-untyped-def]
         self, coef, intercept, loss, y, sample_weight
     ):
-        """Compute the scores and the gradient as in the base class; for pointwise losses, the codes
-        of each block are computed once for both."""
+        """Compute the scores and the gradient as in the base class.
+
+        For pointwise losses, the codes of each block are computed only once.
+        """
         if not loss.pointwise:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         curves = self._curves(coef)
@@ -162,8 +169,10 @@ class PatchDesign(Design):
         return self._from_ramps(ramps, residual_sum), residual_sum, value
 
     def keep(self, kept: npt.NDArray[np.int64]) -> Design:  # type: ignore[override]
-        """Return the design of the chosen features (positions in ascending order), with stored
-        codes if these fit into the cache."""
+        """Return the design of the features at the given ascending positions.
+
+        The codes are stored if they fit into the cache.
+        """
         new = self._subset(np.asarray(kept, dtype=np.int64))
         return new.stored() if new.n_samples * new.n_features <= new.cache_bytes else new
 
@@ -183,8 +192,10 @@ class PatchDesign(Design):
         )
 
     def matrix(self) -> npt.NDArray[np.float64]:
-        """Return the standardised columns, of shape (n_samples, n_features * width), for small
-        designs."""
+        """Return the standardised columns, of shape (n_samples, n_features * width).
+
+        This method is intended for small designs.
+        """
         return self.stored().matrix()
 
     def _subset(self, kept: npt.NDArray[np.int64]) -> "PatchDesign":
@@ -267,11 +278,10 @@ def value_range(
     n_bins: int,
     max_rows: int = 3000,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return, for each feature, the left edge of the first bin and the width of bins that span the
-    0.1 to 99.9 percentiles of its values.
+    """Return the left edge of the first bin and the bin width for each feature.
 
-    At most ``max_rows`` evenly spaced patches are used. The width is 1 if the percentiles
-    coincide.
+    The bins span the 0.1 to 99.9 percentiles of the values of the feature. At most ``max_rows``
+    evenly spaced patches are used. The width is 1 if the percentiles coincide.
     """
     features = pool.check(features)
     sample = patches[
@@ -350,8 +360,10 @@ class _Worker:
 
 @jit
 def block_scores(codes, unit, start, rises, total):  # type: ignore[no-untyped-def]
-    """Add the responses of all features to the scores of a block, given codes of shape (m,
-    LANES)."""
+    """Add the responses of all features to the scores of a block.
+
+    ``codes`` has shape (m, LANES).
+    """
     part = np.zeros(LANES, np.float32)
     zero = np.float32(0)
     for begin in range(0, codes.shape[0], _SUM_FEATURES):

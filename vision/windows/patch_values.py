@@ -56,8 +56,10 @@ def block_tables(program: Program, layout: WindowLayout) -> BlockTables:
 
 @jit
 def load_pixels(patches, rows, pixels):  # type: ignore[no-untyped-def]
-    """Load the pixels of the given patches, of shape (n, (window + 2)**2 * 3), one patch per lane;
-    spare lanes repeat the last patch."""
+    """Load the pixels of the given patches, one patch per lane; spare lanes repeat the last patch.
+
+    ``patches`` has shape (n, (window + 2)**2 * 3).
+    """
     size = pixels.shape[0]
     for j in range(LANES):
         row = rows[min(j, rows.size - 1)]
@@ -97,8 +99,8 @@ def integrate(pixels, window, integral, inverse_sigma):  # type: ignore[no-untyp
 
 @jit
 def cell_histograms(pixels, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute the orientation histograms of the cells of a program in a block of windows, and 1 /
-    norm of its blocks of cells."""
+    """Compute the histograms of a program's cells, and 1 / norm of its blocks, in a block of
+    windows."""
     cells, blocks, cell_side = program.cells, program.blocks, layout.cell
     patch = layout.window + 2
     length = np.empty(LANES, np.int32)
@@ -147,7 +149,7 @@ def fill_tables(patches, rows, program, tables):  # type: ignore[no-untyped-def]
 
 @jit
 def evaluate_block(program, tables, features):  # type: ignore[no-untyped-def]
-    """Write the values of at most ``_CHUNK`` features in one block of windows to the table of
+    """Write the values of at most ``_CHUNK`` features in a block of windows to the table of
     values."""
     n_corners, weight, inverse_area = program.n_corners, program.weight, program.inverse_area
     cell, block, orientation = program.cell, program.block, program.orientation
@@ -175,8 +177,7 @@ def evaluate_block(program, tables, features):  # type: ignore[no-untyped-def]
 
 @jit
 def evaluate_rows(patches, rows, program, tables, out):  # type: ignore[no-untyped-def]
-    """Write the values of all features of the program in the patches to ``out``, of shape (rows,
-    features)."""
+    """Write the values of all features of the program to ``out``, of shape (rows, features)."""
     values = tables.values
     for first in range(0, rows.size, LANES):
         fill_tables(patches, rows[first : first + LANES], program, tables)
@@ -202,8 +203,10 @@ def encode(values, low, inverse_bin_width, top, sublevels, out):  # type: ignore
 
 @jit
 def encode_rows(patches, rows, program, tables, bins, out):  # type: ignore[no-untyped-def]
-    """Encode all features of the program in the given patches as in `Bins`, and write the codes to
-    ``out``, of shape (blocks of LANES rows, features, LANES)."""
+    """Encode all features of the program in the given patches; see `Bins`.
+
+    The codes are written to ``out``, of shape (blocks of LANES rows, features, LANES).
+    """
     values, low, inverse_bin_width = tables.values, bins.low, bins.inverse_bin_width
     for first in range(0, rows.size, LANES):
         fill_tables(patches, rows[first : first + LANES], program, tables)

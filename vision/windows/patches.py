@@ -9,8 +9,8 @@ def extract_patches(
 ) -> npt.NDArray[np.uint8]:
     """Extract windows from an image, each with a margin of one pixel.
 
-    The window *at* pixel (x, y) has this pixel at its position (window // 2, window // 2): for a
-    window of 24 pixels, (12, 12), the upper left pixel of the lower right quarter. In the patch,
+    The window *at* pixel (x, y) has this pixel at position (window // 2, window // 2). For a window
+    of 24 pixels, this is (12, 12), the upper left pixel of the lower right quarter. In the patch,
     which is one pixel larger on each side, the position is (13, 13). A keypoint belongs to the
     window at the `nearest_pixel` of its coordinates on the pyramid level. Windows may extend beyond
     the image, and centres may lie outside; border pixels are repeated.

@@ -1,4 +1,4 @@
-"""Piecewise-linear responses with equidistant knots, and sparse additive models of them."""
+"""Piecewise-linear responses with equidistant knots, and sparse additive models."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -14,8 +14,8 @@ _FIRST_STAGE = 8
 
 
 class ResponseTables(NamedTuple):
-    """Responses of one output in the form required by the compiled loops, for n features and B
-    bins."""
+    """Responses of one output to n features with B bins, in the form that the compiled loops
+    require."""
 
     low: npt.NDArray[np.float32]  # (n,)
     inverse_bin_width: npt.NDArray[np.float32]  # (n,)
@@ -29,8 +29,8 @@ class ResponseTables(NamedTuple):
 class Responses:
     """Piecewise-linear responses of features, section 2.5.1 of Barbu et al. (2017) [1]_.
 
-    The response of a feature is linear between its knots ``low + b * bin_width``, b = 0..B, and
-    constant outside.
+    The response to a feature is linear between its knots ``low + b * bin_width``, b = 0, ..., B,
+    and constant outside them.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Responses:
         return Responses(self.low[chosen], self.bin_width[chosen], self.values[chosen])
 
     def mirrored(self, signs: npt.NDArray[np.int8]) -> "Responses":
-        """Return the responses of features whose values change sign where ``signs`` is -1.
+        """Return the responses for features whose values change sign where ``signs`` is -1.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class Responses:
         Returns
         -------
         ResponseTables
-            Tables, as views and small copies.
+            Tables, which are views where possible.
         """
         values = np.ascontiguousarray(
             self.values if self.values.ndim == 2 else self.values[:, :, output]
@@ -178,7 +178,7 @@ class Responses:
     def running_sums(
         self, feature_values: npt.NDArray[np.float32], intercept: float, output: int = 0
     ) -> npt.NDArray[np.float32]:
-        """Return the running sums after each feature, in single precision and in scan order.
+        """Return the running sum after each feature, in single precision and scan order.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ def compile_model(
     intercept: npt.ArrayLike,
     thresholds: npt.ArrayLike | None = None,
 ) -> CompiledModel:
-    """Compile a model for any number of levels; parameters and errors are as in
+    """Compile a model for scanning; the parameters and errors are those of
     `annealed.vision.scan`."""
     n_features = len(program.channel)
     responses.check_length(n_features)

@@ -1,10 +1,10 @@
 """Scans of a level with a sparse additive model: all windows, a grid, or given windows.
 
-The dense scan processes neighbouring windows of a row together and rejects early; if few windows of
-a group remain, the sparse scan finishes them. In the sparse scan, each lane has a separate
-position: corners are gathered, and the windows that a cascade has not rejected are packed after
+The dense scan processes neighbouring windows of a row together and rejects windows early. If few
+windows of a group remain, the sparse scan finishes them. In the sparse scan, the windows in the
+lanes can be anywhere on the level. The windows that the cascade has not rejected are packed after
 every stage, so that the lanes remain full. Orientation histograms are computed as soon as a feature
-needs them, for the windows that remain or, if these are many, for the whole strip.
+requires them, either for the remaining windows or, if there are many, for the whole strip.
 """
 
 import cv2
@@ -32,9 +32,9 @@ def scan(
 ) -> npt.NDArray[np.float32]:
     """Score every window of a level.
 
-    The score is the intercept plus the responses of the features, summed in the order of the
-    features; a window whose sum after feature t (intercept included) lies below ``thresholds[t]``
-    is rejected.
+    The score is the intercept plus the responses to the features, summed in the order of the
+    features. A window is rejected if its sum after feature t, including the intercept, is below
+    ``thresholds[t]``.
 
     Parameters
     ----------
@@ -68,9 +68,10 @@ def scan(
 def scan_level(
     channels: LevelChannels, model: CompiledModel, row_step: int = 1
 ) -> npt.NDArray[np.float32]:
-    """Score every window of a level, or of a strip of a level, with a compiled model; the result is
-    as in `scan`. With a ``row_step`` of n, only every n-th row of the level is scored; the others
-    are -inf.
+    """Score every window of a level, or of a strip of a level, with a compiled model.
+
+    The result is as in `scan`. With a ``row_step`` of n, only every n-th row of the level is
+    scored; the other scores are -inf.
 
     If the first features reject windows without requiring histograms, the sparse scan computes
     histograms only for the remaining windows.
@@ -142,8 +143,10 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
 def score_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """Score the windows at n pixels of a level with the first output of a model; as in the dense
-    scan, the score of a rejected window is -inf."""
+    """Score the windows at n pixels of a level with the first output of a model.
+
+    As in the dense scan, the score of a rejected window is -inf.
+    """
     places = _places(channels, xs, ys)
     scores = np.full(len(places), model.intercept[0], np.float32)
     _finish_windows(channels, model, places, scores, np.zeros(len(places), np.int64))
@@ -153,8 +156,10 @@ def score_windows(
 def predict_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """Return all outputs, a float32 array of shape (n, q), of a model without rejection thresholds
-    in the windows at n given pixels of a level."""
+    """Return all q outputs of a model in the windows at n pixels of a level.
+
+    The model must not have rejection thresholds. The result is a float32 array of shape (n, q).
+    """
     places = _places(channels, xs, ys)
     out = np.repeat(model.intercept[:, None], len(places), axis=1)
     if len(places):
@@ -175,8 +180,10 @@ def predict_windows(
 def windows_around(
     channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int
 ) -> npt.NDArray[np.int64]:
-    """Return the distinct pixels of the level, an array of shape (n, 2), that lie within ``reach``
-    of the given pixels in x and y and within the rows of its tables, row by row."""
+    """Return the distinct pixels of a level within ``reach`` of the given pixels in x and y.
+
+    The result has shape (n, 2). The pixels are in row order and lie within the rows of the tables.
+    """
     x, y = (
         np.asarray(xs, dtype=np.int64) + reach,
         np.asarray(ys, dtype=np.int64) - channels.first + reach,
@@ -249,7 +256,7 @@ def _places(
 
 @jit(forceinline=True)
 def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignore[no-untyped-def]
-    """Copy the histogram entries and 1 / norm of one HOG feature in a group of neighbouring
+    """Copy the histogram entries and 1 / norm of a HOG feature in a group of neighbouring
     windows."""
     first, norm_first = base + offsets[f, 0], base + offsets[f, 1]
     for j in range(np.uint64(LANES)):
@@ -260,8 +267,7 @@ def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignor
 
 @jit(forceinline=True)
 def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
-    """Copy the histogram entries and 1 / norm of windows, given the positions at which these
-    start."""
+    """Copy the histogram entries and 1 / norm of windows, given their positions in the tables."""
     first, norm_first = offsets[f, 0], offsets[f, 1]
     for j in range(np.uint64(n_lanes)):
         sums[j] = cells[cells_at[j] + first]
@@ -311,11 +317,11 @@ def _scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed
 
 @jit(plain=_scan_rows, by_size=False)
 def scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed):  # type: ignore[no-untyped-def]
-    """Score the windows in every ``grid[1]``-th row from row ``grid[0]`` with the stages before
-    ``last_stage``, a group of neighbours at a time.
+    """Score the windows of some rows with the stages before ``last_stage``.
 
-    If few windows of a group remain after a stage, their running sums stay in `out`, and `handed`
-    holds their next stage; it is 0 for finished windows.
+    The rows are every ``grid[1]``-th row, starting at row ``grid[0]``, and neighbouring windows are
+    processed in groups. If few windows of a group remain after a stage, `out` contains their
+    running sums and `handed` their next stage. The next stage is 0 for finished windows.
     """
     n_corners, weight = model.program.n_corners, model.program.weight
     lines, rises, top = model.lines[0], model.rises[0], model.top
@@ -366,7 +372,7 @@ def scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed)
 
 @jit
 def corner_offsets(program, tables, begin, end, offsets):  # type: ignore[no-untyped-def]
-    """Compute the positions of the corners of the features begin <= f < end in the flat integral
+    """Compute the positions of the corners of features ``begin`` to ``end - 1`` in the integral
     image."""
     n_corners, channel, corner_y, corner_x = (
         program.n_corners,
@@ -453,11 +459,10 @@ def _responses(model, f, values):  # type: ignore[no-untyped-def]
 
 @jit(plain=_follow, by_size=False)
 def follow(model, tables, histograms, between, places, entered, scores):  # type: ignore[no-untyped-def]
-    """Run windows through the stages first <= s < last of a cascade, given as ``between``; each
-    window starts at the stage at which it enters.
+    """Evaluate windows in the stages of a cascade from ``between[0]`` to ``between[1] - 1``.
 
-    ``scores``, of shape (q, n), are the running sums of all outputs; the first output decides which
-    windows are rejected.
+    Each window starts at the stage in ``entered``. ``scores``, of shape (q, n), contains the
+    running sums of all outputs. The first output determines which windows are rejected.
     """
     n_corners, weight = model.program.n_corners, model.program.weight
     all_lines, all_rises, top = model.lines, model.rises, model.top

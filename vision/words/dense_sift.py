@@ -1,5 +1,4 @@
-"""Dense SIFT: descriptors on a regular grid at several scales, with windows shared between
-neighbours (Lowe, 2004)."""
+"""Dense SIFT (Lowe, 2004): descriptors on a regular grid at several scales."""
 
 from dataclasses import dataclass, replace
 
@@ -36,8 +35,8 @@ class Descriptors:
     sizes : ndarray of shape (n,), float32
         Diameters of the keypoints in pixels.
     values : ndarray of shape (n, 128), uint8
-        Descriptors in the order of OpenCV (row of cells, column of cells, orientation), scaled to
-        norm 512 unless the window is flat.
+        Descriptors with the axes in the order of OpenCV: row of cells, column of cells,
+        orientation. They are scaled to norm 512 unless the window is flat.
     width, height : int
         Size of the image.
     """
@@ -49,7 +48,7 @@ class Descriptors:
     height: int
 
     def mirrored(self) -> "Descriptors":
-        """Return the descriptors of the mirror image, keypoint by keypoint.
+        """Return the descriptors of the mirror image.
 
         Returns
         -------
@@ -80,10 +79,9 @@ class DenseSift:
 
     The value of a descriptor for a cell and an orientation is the gradient magnitude, distributed
     linearly over the two nearest orientations and the nearest cells, and weighted by a Gaussian
-    window. The triangle and the Gaussian are both separable, so the eight orientation maps of the
-    image are summed first along the rows of the grid and then along its columns, once for all
-    keypoints. The sums are exactly those of OpenCV's descriptor at a keypoint with angle 0 in
-    octave 0.
+    window. Both weightings are separable, so the eight orientation maps of the image are summed
+    first along the rows of the grid and then along its columns, for all keypoints together. The
+    sums equal those of OpenCV's descriptor for a keypoint with angle 0 in octave 0.
 
     Parameters
     ----------
@@ -126,7 +124,7 @@ class DenseSift:
         check_real("sigma", self.sigma, 0.5, above=True)
 
     def grid(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows and columns of the keypoints, centred in an image of the given size.
+        """Return the rows and columns of a grid of keypoints that is centred in the image.
 
         Parameters
         ----------

@@ -18,8 +18,11 @@ _COARSE_STEPS, _FINE_STEPS = 15, 8  # k-means steps on the first and second leve
 
 
 def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return the index (int32) of the centre nearest to each point, by matrix products over blocks
-    of points: argmin d^2 = argmax x'c - c'c / 2."""
+    """Return the index (int32) of the centre nearest to each point.
+
+    It is computed by matrix products over blocks of points, since argmin d^2 = argmax x'c - c'c /
+    2.
+    """
     half = 0.5 * np.einsum("ij,ij->i", centres, centres)
     nearest = np.empty(len(points), np.int32)
     for start in range(0, len(points), _BLOCK):
@@ -30,7 +33,8 @@ def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
-    """Return the centres after some steps of k-means; a centre without points does not move."""
+    """Return the centres after ``n_steps`` steps of k-means; a centre without points does not
+    move."""
     for _ in range(n_steps):
         labels = nearest_centres(points, centres)
         counts = np.bincount(labels, minlength=len(centres))
@@ -43,8 +47,9 @@ def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
 
 
 def shares(counts: np.ndarray, total: int) -> np.ndarray:
-    """Return integers that sum to ``total``, in proportion to ``counts`` and never exceeding
-    them (largest remainders).
+    """Divide ``total`` into integers in proportion to ``counts`` (largest remainder method).
+
+    No integer exceeds its count.
 
     Examples
     --------
@@ -65,7 +70,7 @@ class _Transformer(TransformerMixin, BaseEstimator):
 
 
 class VisualWords(_Transformer, WordCounts):
-    """Transformer of images to normalised frequencies of visual words [1]_.
+    """Transformer that converts images to normalised frequencies of visual words [1]_.
 
     Words are counted over the whole image and its four quarters [2]_. They are the centres of
     two-level k-means on rooted SIFT descriptors [3]_.
@@ -75,19 +80,19 @@ class VisualWords(_Transformer, WordCounts):
     n_words : int, default 5000
         Size of the vocabulary.
     spatial : bool, default True
-        Whether to add the frequencies in the four quarters of the image: the 1 x 1 and 2 x 2 grids
-        of Ma (thesis), section 4.1.2.
+        Whether to add the frequencies in the four quarters of the image, as in the 1 x 1 and 2 x 2
+        grids of Ma (thesis), section 4.1.2.
     mirror : bool, default True
         Whether to count the words of both the image and its mirror image, since the direction in
         which an animal faces does not identify it.
     power : float, default 0.25
-        Power in (0, 1] to which counts are raised before rows are scaled to length 1, so that one
-        texture that fills the image does not dominate; 1 keeps the frequencies proportional to the
-        counts.
+        Power in (0, 1] to which counts are raised before rows are scaled to length 1, so that a
+        texture that fills the image does not dominate. With 1, the frequencies are proportional to
+        the counts.
     n_probes : int, default 8
-        Number of cells, out of about sqrt(``n_words``), that are searched for words, nearest first.
-        More cells are slower but more accurate: with 8 of 70 cells, 99 of 100 descriptors are
-        assigned to their nearest word.
+        Number of cells, out of about sqrt(``n_words``), that are searched for the nearest word of a
+        descriptor. The nearest cells are searched. More cells are slower but more accurate. With 8
+        of 70 cells, 99% of the descriptors are assigned to their nearest word.
     descriptors_per_image : int, default 300
         Number of descriptors drawn at random from each image to learn the vocabulary.
     lloyd_steps : int, default 1
@@ -98,9 +103,9 @@ class VisualWords(_Transformer, WordCounts):
     Attributes
     ----------
     words_ : ndarray of shape (n_words, 128), uint8
-        Rooted descriptors times 255, cell by cell.
+        Words, ordered by cell, as rooted descriptors multiplied by 255.
     cell_starts_ : ndarray of shape (n_cells + 1,), int64
-        Words ``cell_starts_[i]`` to ``cell_starts_[i + 1]`` make up cell i.
+        Index of the first word of each cell, followed by the number of words.
 
     References
     ----------
@@ -126,7 +131,8 @@ class VisualWords(_Transformer, WordCounts):
         Parameters
         ----------
         X : iterable of Descriptors
-            Descriptors, one object per image. With a generator, they are not all in memory at once.
+            Descriptors, one object per image. If this is a generator, not all of them are in memory
+            at once.
         y : None
             Ignored.
 
@@ -186,22 +192,22 @@ class VisualWords(_Transformer, WordCounts):
 
 
 class PetFeatures(_Transformer, PetColumns):
-    """Transformer of photographs to visual words and colours.
+    """Transformer that converts photographs to frequencies of visual words and colours.
 
     The columns are visual words in five spatial bins, words of the head, and a joint colour
-    histogram. With 5,000 words they are the 31,000 columns of Ma (thesis) [1]_: 25,000 + 5,000 +
-    1,000. The whole image and the head have separate vocabularies. Photographs without a head box
-    have zeros in the head's columns. Each of the three parts is scaled to length 1.
+    histogram. With 5,000 words, there are 25,000 + 5,000 + 1,000 = 31,000 columns, as in Ma
+    (thesis) [1]_. The whole image and the head have separate vocabularies. The head's columns are
+    zero for photographs without a head box. Each of the three parts is scaled to length 1.
 
     Parameters
     ----------
     n_words : int, default 5000
         Size of each vocabulary.
     heads : bool, default True
-        Whether to use head words.
+        Whether to use words of the head.
     side : int, default 400
-        Length in pixels to which the longer side of every photograph is first resized, because the
-        words have a fixed size.
+        Length in pixels to which the longer side of each photograph is resized, because the words
+        have a fixed size.
     head_side : int, default 128
         Side in pixels of the square to which the head is resized.
     random_state : int, RandomState or None, default None

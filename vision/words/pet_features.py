@@ -1,5 +1,4 @@
-"""Features of photographs of animals: words of the whole image, words of the head, and colours (Ma
-(thesis), section 4.1.2)."""
+"""Features of photographs of animals (Ma (thesis), section 4.1.2): visual words and colours."""
 
 import math
 from dataclasses import dataclass
@@ -18,8 +17,10 @@ N_SHADES = 10  # number of shades of each colour channel
 
 
 class Box(NamedTuple):
-    """Box in an image, given by the coordinates of its borders in pixels, at the outer edges of the
-    outermost pixels."""
+    """Box in an image.
+
+    The coordinates are those of the outer edges of its outermost pixels.
+    """
 
     x_min: float
     y_min: float
@@ -27,8 +28,13 @@ class Box(NamedTuple):
     y_max: float
 
     def check(self, width: int, height: int) -> "Box":
-        """Return the box clipped to an image of the given size; raise a ValueError if the box
-        extends more than one pixel beyond the image."""
+        """Return the box clipped to an image of the given size.
+
+        Raises
+        ------
+        ValueError
+            If the box is not finite, is too small, or extends more than one pixel beyond the image.
+        """
         text = f"head box ({', '.join(f'{v:g}' for v in self)})"
         if not all(math.isfinite(v) for v in self):
             raise ValueError(f"{text} contains NaN or infinity; expected four finite numbers")
@@ -48,14 +54,14 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True)
 class Photograph:
-    """Photograph, with or without the box of the animal's head.
+    """Photograph of an animal, with or without a box around its head.
 
     Attributes
     ----------
     image : ndarray
         Image in any form accepted by :func:`annealed.vision.as_rgb`.
     head : tuple of four float or None
-        Box of the head: x_min, y_min, x_max, y_max in pixels of ``image``.
+        Box around the head (x_min, y_min, x_max, y_max), in pixels of ``image``.
     """
 
     image: npt.ArrayLike
@@ -123,8 +129,10 @@ class Photograph:
 
 
 def shade_bins(image: npt.ArrayLike) -> np.ndarray:
-    """Return the bin of each pixel's colour, an array of shape (H, W): 100 red + 10 green + blue,
-    where the shade of a value v is floor(10 v / 256)."""
+    """Return the colour bin of each pixel, an array of shape (H, W).
+
+    The bin is 100 red + 10 green + blue, where a value v has the shade floor(10 v / 256).
+    """
     shades = (as_rgb(image).astype(np.int32) * N_SHADES) >> 8
     return shades @ np.array([N_SHADES**2, N_SHADES, 1], np.int32)
 
@@ -146,8 +154,11 @@ def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
 
 
 class PetColumns(ImageRows):
-    """Features of photographs with given vocabularies; parameters and attributes are those of
-    :class:`.estimators.PetFeatures`, which learns them."""
+    """Features of photographs with given vocabularies.
+
+    The parameters and attributes are those of :class:`.estimators.PetFeatures`, which learns the
+    vocabularies.
+    """
 
     words_: WordCounts
     head_words_: WordCounts | None
@@ -171,7 +182,7 @@ class PetColumns(ImageRows):
         self.random_state = random_state
 
     def describe(self, photograph: Photograph) -> Descriptors:
-        """Return descriptors of the whole image, in pixels of ``photograph.resized(side)``.
+        """Return the descriptors of the whole image, in pixels of ``photograph.resized(side)``.
 
         Parameters
         ----------
@@ -186,7 +197,7 @@ class PetColumns(ImageRows):
         return self.sift.describe(photograph.resized(self.side).image)
 
     def describe_head(self, photograph: Photograph) -> Descriptors | None:
-        """Return descriptors of the head, in pixels of its square, or None if there is no box.
+        """Return the descriptors of the head, in pixels of its square; None if there is no box.
 
         Parameters
         ----------

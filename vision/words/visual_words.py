@@ -15,10 +15,10 @@ BINS = ("", "top left", "top right", "bottom left", "bottom right")
 
 
 def rooted(descriptors: np.ndarray) -> np.ndarray:
-    """Compute the square roots of descriptors, scaled to length 1 (float32), so that Euclidean
-    distances are Hellinger distances.
+    """Compute the square roots of descriptors, scaled to length 1, as float32.
 
-    The method is that of Arandjelovic and Zisserman (2012), cited in :class:`VisualWords`.
+    Euclidean distances between them are Hellinger distances; see Arandjelovic and Zisserman (2012),
+    cited in :class:`VisualWords`.
     """
     roots = np.sqrt(descriptors, dtype=np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", roots, roots))
@@ -27,7 +27,7 @@ def rooted(descriptors: np.ndarray) -> np.ndarray:
 
 
 def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
-    """Join rows into a sparse matrix.
+    """Concatenate rows to a sparse matrix.
 
     The arrays grow in place, since joining many small matrices would require twice the memory, most
     of which would not be released.
@@ -63,8 +63,11 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
 
 
 class ImageRows:
-    """Base class that converts images to sparse rows for a given vocabulary, one image at a time. A
-    trained model needs only this part of the transformers, which does not import scikit-learn."""
+    """Base class that converts images to sparse rows for a given vocabulary.
+
+    Images are processed one at a time. A trained model requires only this part of the transformers,
+    which does not import scikit-learn.
+    """
 
     each: Callable[..., Iterator[Any]] = map  # applies a function to all images; may be replaced
 
@@ -105,8 +108,10 @@ class ImageRows:
         return sparse_rows(self.each(self.row, X), len(self.get_feature_names_out()))
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``,
-        ``colour 3 0 9`` (red, green, blue).
+        """Return the names of the columns.
+
+        Examples are ``word 17``, ``word 17 top left``, ``head word 17`` and ``colour 3 0 9`` (red,
+        green, blue).
 
         Parameters
         ----------
@@ -140,8 +145,11 @@ class ImageRows:
 
 @dataclass(eq=False, repr=False)
 class WordCounts(ImageRows):
-    """Word frequencies of images for a given vocabulary; parameters and attributes are those of
-    :class:`.estimators.VisualWords`, which learns the vocabulary."""
+    """Word frequencies of images for a given vocabulary.
+
+    The parameters and attributes are those of :class:`.estimators.VisualWords`, which learns the
+    vocabulary.
+    """
 
     n_words: int = 5000
     _: KW_ONLY
@@ -213,7 +221,7 @@ class WordCounts(ImageRows):
         return nearest
 
     def occurrences(self, image: Descriptors) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the positions of the words of an image.
+        """Return the keypoint, word and quarter of each word that occurs in an image.
 
         Parameters
         ----------
@@ -223,12 +231,12 @@ class WordCounts(ImageRows):
         Returns
         -------
         keypoints : ndarray of shape (n,), int64
-            Rows of ``image``; with ``mirror``, each row occurs twice, the second time for the
+            Rows of ``image``. With ``mirror``, each row occurs twice, the second time for the
             mirror image.
         words : ndarray of shape (n,), int32
         quarters : ndarray of shape (n,), int64
-            Quarter of each word, 0 to 3: top left, top right, bottom left, bottom right (of the
-            mirror image in the second occurrence).
+            Quarter of each word: 0 is top left, 1 top right, 2 bottom left and 3 bottom right. In
+            the second occurrence, it is a quarter of the mirror image.
         """
         n = len(image.values)
         views = [image, image.mirrored()] if self.mirror else [image]

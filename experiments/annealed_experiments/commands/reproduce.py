@@ -11,7 +11,8 @@ def reproduce(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="Name of a table (see --list), or a script with its arguments."
+            metavar="NAME",
+            help="Name of a table (see --list), or a script or command with its arguments.",
         ),
     ] = None,
     list_tables: Annotated[bool, typer.Option("--list", help="List the tables and exit.")] = False,
@@ -104,12 +105,12 @@ def reproduce(
         _draw(name, figures, data, runs, checkpoint)
         return
     assert name is not None
-    if name.split()[0].endswith(".py"):
-        from ..provenance import run_script
+    if name.startswith("annealed ") or name.split()[0].endswith(".py"):
+        from ..provenance import run_command, run_script
 
         if results is None:
-            raise ValueError(f"{name}: a script requires --results FILE")
-        run_script(name, results)
+            raise ValueError(f"{name}: a script or command requires --results FILE")
+        (run_command if name.startswith("annealed ") else run_script)(name, results)
         return
     options = {"noisy": noisy, "methods": method, "sets": sets}
     record = _make(

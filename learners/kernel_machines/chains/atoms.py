@@ -3,11 +3,11 @@
 An atom is a sequence of distinct columns with one frequency each, eq. (4.5) of Ma (thesis). The
 first column is drawn from pi_0 ~ Dir(gamma / p), and the following columns are drawn from theta_j ~
 Dir(alpha). The sequence ends in the null state or at ``max_order`` columns. The transition
-probabilities pi_0 and theta_j are integrated out, so an atom, given the others, is drawn from urns
-that contain the transitions of the others. The order of the atoms does not matter. The prior is
-this process, conditioned on distinct columns within each atom. The normal and inverse Wishart
-priors of the mean and covariance of a frequency are also integrated out, which gives a multivariate
-t distribution.
+probabilities pi_0 and theta_j are integrated out. Given the other atoms, an atom is therefore drawn
+from urns that contain the transitions of these atoms. The order of the atoms does not matter. The
+prior is this process, conditioned on distinct columns within each atom. The normal and inverse
+Wishart priors of the mean and covariance of a frequency are also integrated out, which gives a
+multivariate t distribution.
 """
 
 import math

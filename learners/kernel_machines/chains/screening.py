@@ -99,7 +99,7 @@ def screen(
 def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
     """Compute the standardised cosine and sine of each column, as float32 arrays (N, p).
 
-    They are zero if constant.
+    The result is zero for constant columns.
     """
     waves = []
     for wave in (np.cos, np.sin):

@@ -1,9 +1,9 @@
-"""Assembly of instances, which groups the candidates of all anchors into objects.
+"""Assembly of the candidates of all anchors into instances.
 
 Every pair of candidates of different anchors, together with one of a few template shapes,
 determines a similarity transform and the expected positions of the other anchors. Candidates near
-these positions support the hypothesis, as in RANSAC [1]_, but all pairs are tried instead of random
-ones. The best hypotheses are completed by a shape model.
+these positions support the hypothesis. The method resembles RANSAC [1]_, but all pairs are tried
+instead of random pairs. The best hypotheses are completed by a shape model.
 
 References
 ----------
@@ -51,7 +51,7 @@ _SAME_TRANSFORM = 0.25
 
 
 class Assembly(StrEnum):
-    """Shape model used to assemble candidates into instances."""
+    """Type of shape model by which candidates are assembled into instances."""
 
     #: No assembly: each keypoint is detected separately.
     NONE = "none"
@@ -95,12 +95,11 @@ class Hypothesis:
     rows : ndarray of shape (m,), int64
         Rows of the candidates, at most one per anchor.
     score : float
-        Sum of the excess of the candidates' log-odds over the minimum.
+        Sum over the candidates of the amounts by which their log-odds exceed the minimum.
     points : ndarray of shape (n,), complex
         All points of the completed shape, in image pixels.
     reference_length : float
-        Reference length of an object of this size, seen from the front, in image pixels.
-    """
+        Reference length of an object of this size, seen from the front, in image pixels."""
 
     rows: np.ndarray
     score: float
@@ -117,17 +116,17 @@ class Assembler:
     shape : ShapeModel
         Shape model with the anchors first, then the other points.
     templates : ndarray of shape (n_templates, n_anchors), complex
-        Anchors of typical shapes in units of the reference length; the first template is the mean
+        Anchors of typical shapes, in units of the reference length. The first template is the mean
         shape.
     rigid : RigidModel
         Rigid model of the same points.
     slope, offset : ndarray of shape (n_anchors,) or (n_anchors + 1,)
-        Coefficients of the log-odds of a candidate, which are slope times score plus offset; the
-        last ones are those of whole objects, if they are searched.
+        Coefficients of the log-odds of a candidate, which are slope times score plus offset. If
+        whole objects are searched, the last coefficients belong to them.
     min_log_odds : float
         Minimum log-odds of a candidate.
     max_turn : float
-        Maximum rotation of a pair in radians; pairs with a larger rotation are ignored.
+        Maximum rotation of a pair in radians. Pairs with a larger rotation are ignored.
     """
 
     shape: ShapeModel
@@ -154,8 +153,10 @@ class Assembler:
         return [self.shape.keypoints[i] for i in self.shape.anchors]
 
     def candidates(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
-        """Return the candidates among the local maxima of each anchor, in order of decreasing
-        log-odds. The maxima have shape (n, 4), with the columns x, y, score and scale."""
+        """Return the candidates among the local maxima of each anchor, by decreasing log-odds.
+
+        The maxima have shape (n, 4), with the columns x, y, score and scale.
+        """
         rows = [maxima[name] for name in self.anchors]
         anchor = np.repeat(np.arange(len(rows)), [len(of_anchor) for of_anchor in rows])
         x, y, score, scale = np.concatenate([np.empty((0, 4)), *rows]).T
@@ -167,8 +168,10 @@ class Assembler:
         )
 
     def whole_objects(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
-        """Return the whole objects among the local maxima, as candidates of an additional anchor,
-        the centre."""
+        """Return the whole objects among the local maxima.
+
+        They are candidates of an additional anchor, the centre of the object.
+        """
         n = len(self.shape.anchors)
         if len(self.slope) == n or WHOLE not in maxima:
             return NO_CANDIDATES
@@ -183,7 +186,7 @@ class Assembler:
         max_instances: int = 30,
         min_support: float = 0.0,
     ) -> list[Hypothesis]:
-        """Assemble candidates into hypotheses of faces, which may share candidates.
+        """Assemble candidates into hypotheses of instances, which may share candidates.
 
         Parameters
         ----------
@@ -447,8 +450,10 @@ def _support_at(
 
 
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
-    """Return the first n distinct transforms of an array of shape (m, 4). A row holds the scale and
-    rotation, followed by the translation, each as x, y."""
+    """Return the first n distinct transforms of an array of shape (m, 4).
+
+    Each row contains the scale and rotation, followed by the translation, each as x and y.
+    """
     kept: list[int] = []
     free = np.ones(len(transforms), bool)
     while len(kept) < n and free.any():

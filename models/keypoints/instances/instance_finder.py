@@ -1,5 +1,4 @@
-"""Detection of whole objects: candidates are assembled, all points are refined together, and
-probabilities are estimated."""
+"""Detection of whole objects: assembly of candidates, refinement, and probabilities."""
 
 import warnings
 from collections.abc import Sequence
@@ -55,18 +54,19 @@ class InstanceProbabilities:
     Parameters
     ----------
     face : ndarray of shape (5,)
-        Coefficients of the log-odds of a face: the weights of the classifier's score, of the sum of
-        the anchors' log-odds, of the logarithm of the reference length and of the absolute yaw,
-        followed by a constant.
+        Coefficients of the log-odds that an instance is an object. They are the weights of the
+        classifier's score, the sum of the anchors' log-odds, the logarithm of the reference length
+        and the absolute yaw, followed by a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
-        Coefficients of the log-odds that a keypoint of a true face lies within 10% and 5% of the
-        reference length from its true position. The columns are the weights of the face's log-odds,
-        the log-odds of the keypoint's own detection, whether there is such a detection, its
-        distance from the refined point in tenths of the reference length, the logarithm of the
-        distance between two refinements, the absolute yaw of the face and the logarithm of the
-        reference length, followed by a constant.
+        Coefficients of the log-odds that the distance of a keypoint from its true position is at
+        most 10% or 5% of the reference length, given a true face. The columns are the weights of
+        seven inputs, followed by a constant. The inputs are the log-odds of the face, the log-odds
+        of the keypoint's detection, whether there is such a detection, its distance from the
+        refined point in tenths of the reference length, the logarithm of the distance between two
+        refinements, the absolute yaw of the face and the logarithm of the reference length.
     alone : float
-        Constant added to the log-odds of a detection that does not belong to an assembled face.
+        Constant that is added to the log-odds of a detection that does not belong to an assembled
+        face.
 
     Notes
     -----
@@ -80,16 +80,16 @@ class InstanceProbabilities:
 
 
 class InstancePoint(NamedTuple):
-    """A keypoint of an instance.
+    """Keypoint of an instance.
 
     Parameters
     ----------
     x, y : float
         Position in image pixels.
     probability : float
-        Probability that the position is within 10% of the reference length of the true position.
+        Probability that the distance from the true position is at most 10% of the reference length.
     probability_5 : float
-        Probability that the position is within 5% of the reference length of the true position.
+        Probability that the distance from the true position is at most 5% of the reference length.
     """
 
     x: float
@@ -113,19 +113,19 @@ class Instance:
     keypoints : dict of str to InstancePoint
         Keypoints by name.
     landmarks : ndarray of shape (n, 2)
-        All jointly refined points, in image pixels: the 68 points of the iBUG scheme if the model
-        was trained on them.
+        All points that are refined together, in image pixels. They are the 68 points of the iBUG
+        scheme if the model was trained on them.
     reference_length : float
         Reference length of an object of this size, seen from the front, in image pixels.
     support : float
         Sum of the amounts by which the log-odds of the detected keypoints and of the whole object
-        exceed the minimum; it is an input to the probability.
+        exceed the minimum. The probability depends on it.
     person : int or None, default None
-        Number of the person in a video, from 1; it does not change from frame to frame.
+        Number of the person in a video, counted from 1. It is the same in all frames.
     appearance : ndarray of shape (n, 128) or None, default None
         Gradient histograms around the points, for comparing faces in different frames.
     track : int or None, default None
-        Number of the uninterrupted sequence of video frames that shows the person.
+        Number of the uninterrupted sequence of video frames in which the person is visible.
     """
 
     probability: float
@@ -189,7 +189,7 @@ class Instance:
         return replace(self, box=box, keypoints=keypoints, landmarks=self.landmarks + [x, y])
 
     def record(self) -> dict:
-        """Return the JSON object printed by the command line, without the landmarks.
+        """Return the JSON object that the command line prints, without the landmarks.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class FoundInstances(NamedTuple):
     ----------
     instances : list of Instance
     complete : bool
-        Whether there is a face and no further likely hypothesis.
+        Whether there is a face, and no further likely hypothesis.
     doubtful : list of tuple of float
         Boxes x0, y0, x1, y1 of likely hypotheses next to a face.
     """
@@ -227,22 +227,22 @@ class FoundInstances(NamedTuple):
 
 @dataclass(frozen=True)
 class RefinedShape:
-    """Refined hypothesis: its points and the inputs to its probability.
+    """Refined hypothesis, with its points and the inputs of its probability.
 
     Attributes
     ----------
     points : ndarray of shape (n,), complex
         Refined points in image pixels.
     histograms : ndarray of shape (n, 128), float32
-        Gradient histograms around the points, which describe the shape.
+        Gradient histograms around the points.
     score : float
         Score of the shape classifier.
     support : float
-        Sum of the excess of the anchors' log-odds over the minimum.
+        Sum over the anchors of the amounts by which their log-odds exceed the minimum.
     reference_length : float
     disagreement : ndarray of shape (n_keypoints,)
-        Distances in reference lengths between the keypoints of two refinements that start from
-        different shapes; None before the second refinement.
+        Distances between the keypoints of two refinements that start from different shapes, in
+        reference lengths; None before the second refinement.
     yaw : float
         Estimated yaw in radians.
     """
@@ -264,7 +264,7 @@ class RefinedShape:
 
 @dataclass(frozen=True)
 class InstanceFinder:
-    """Finder of whole objects from the candidates of some keypoints, the anchors.
+    """Finder of whole objects, given candidates of some keypoints, the anchors.
 
     Parameters
     ----------
@@ -277,12 +277,12 @@ class InstanceFinder:
     probabilities : InstanceProbabilities or None
         Models of the probabilities; None during training.
     own_weight : ndarray of shape (n_anchors,)
-        Weight of an anchor's detection in its reported position; the refined point has the
+        Weight of an anchor's detection in its reported position. The refined point has the
         remaining weight.
     own_radius : float
         Maximum distance of an anchor's detection from the refined point, in reference lengths.
     min_support : float
-        Minimum sum of the log-odds of the anchors for refining a hypothesis, unless all hypotheses
+        Minimum sum of the anchors' log-odds for a hypothesis to be refined, unless all hypotheses
         are requested.
     assembly : str
         Default assembly of candidates.
@@ -324,9 +324,11 @@ class InstanceFinder:
         levels: Sequence[Level],
         min_log_odds: float = -np.inf,
     ) -> RefinedShape:
-        """Refine all n points (complex numbers) of a face in a pyramid; ``support`` is the score of
-        the hypothesis. The last stages are skipped if the log-odds would remain below
-        ``min_log_odds``."""
+        """Refine all n points (complex numbers) of a face in a pyramid.
+
+        ``support`` is the score of the hypothesis. The last stages are skipped if the log-odds
+        would remain below ``min_log_odds``.
+        """
 
         def described(points: np.ndarray, histograms: np.ndarray) -> RefinedShape:
             score = 0.0 if self.classifier is None else self.classifier.score(histograms)
@@ -341,8 +343,10 @@ class InstanceFinder:
         return described(*self.regressor.refine(levels, points, stops))
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
-        """Refine a second time, starting from the mean shape at the same position, and return the
-        mean of both results and their distance."""
+        """Refine a second time, starting from the mean shape at the same position.
+
+        The mean of both results and their distance are returned.
+        """
         start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
         points, _ = self.regressor.refine(levels, start)
         disagreement = (
@@ -461,8 +465,11 @@ class InstanceFinder:
     def with_whole(
         self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
     ) -> list[Hypothesis]:
-        """Return the best n hypotheses. A detected whole object increases the support of the
-        hypotheses at its position. It also yields a hypothesis of its own, from the mean shape."""
+        """Return the best n hypotheses after adding detected whole objects.
+
+        A whole object increases the support of the hypotheses at its position. It also yields a
+        separate hypothesis, which starts from the mean shape.
+        """
         if not len(whole.anchor):
             return assembled
         assembler, first = self.assembler, len(self.anchors)
@@ -505,7 +512,10 @@ class InstanceFinder:
         self, refined: RefinedShape, candidates: Candidates
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the positions (complex numbers) and log-odds of the detections of a face's
-        keypoints; NaN for keypoints without a detection."""
+        keypoints.
+
+        They are NaN for keypoints without a detection.
+        """
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
         for i in range(len(self.anchors)):
@@ -524,8 +534,10 @@ class InstanceFinder:
         return position, log_odds
 
     def combined(self, refined: RefinedShape, positions: np.ndarray) -> np.ndarray:
-        """Compute the keypoint positions, as complex numbers, by weighted means of the refined
-        points and the detections."""
+        """Compute the keypoint positions, as complex numbers.
+
+        They are weighted means of the refined points and the detections.
+        """
         keypoints = self.regressor.to_keypoints @ refined.points
         if self.own_weight is not None:
             weight = np.append(self.own_weight, np.zeros(len(keypoints) - len(self.own_weight)))
@@ -535,8 +547,7 @@ class InstanceFinder:
         return keypoints
 
     def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Instance:
-        """Return the face after two refinements, with its pose and the probabilities of its
-        points."""
+        """Return a refined face with its pose and the probabilities of its points."""
         positions, log_odds_of = self.own_detections(refined, candidates)
         places = self.combined(refined, positions)
         inputs = self.point_inputs(refined, log_odds, positions, log_odds_of)
@@ -574,9 +585,11 @@ class InstanceFinder:
     def point_inputs(
         self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
     ) -> np.ndarray:
-        """Compute the inputs to the probabilities of the points of an instance after two
-        refinements; the result has shape (n_keypoints, 8). ``positions`` holds the detections of
-        its keypoints, or NaN where there are none."""
+        """Compute the inputs of the probabilities of an instance's points after two refinements.
+
+        The result has shape (n_keypoints, 8). ``positions`` contains the detections of the
+        keypoints, or NaN for keypoints without a detection.
+        """
         assert refined.disagreement is not None, "refined once only"
         distance = (
             abs(positions - self.regressor.to_keypoints @ refined.points) / refined.reference_length
@@ -600,8 +613,9 @@ class InstanceFinder:
 
 
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
-    """Return the distinct faces of a list sorted by decreasing probability. A face is dropped if it
-    coincides with a more probable face or has the same position as such a face.
+    """Return the distinct faces of a list that is sorted by decreasing probability.
+
+    A face is dropped if it coincides with a more probable face, or is at the same position.
 
     Parameters
     ----------
@@ -613,7 +627,7 @@ def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) ->
     Returns
     -------
     list of int
-        Positions of the distinct faces in the list.
+        Indices of the distinct faces in the list.
     """
     kept: list[int] = []
     for i, points in enumerate(keypoints):

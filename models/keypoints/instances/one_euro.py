@@ -1,4 +1,4 @@
-"""One-Euro filter [1]_, which smooths still points and follows fast ones.
+"""One-Euro filter [1]_, which smooths slow points strongly and follows fast points.
 
 References
 ----------
@@ -19,19 +19,19 @@ _SPEED_CUTOFF = 1.0  # Hz, for the speed itself, as in the paper
 
 
 class OneEuroFilter:
-    """Low-pass filter of points whose cut-off frequency grows with their speed.
+    """Low-pass filter of points with a cut-off frequency that increases with their speed.
 
-    At rest, a low cut-off removes jitter; during fast motion, a high cut-off limits the lag (Casiez
+    At rest, a low cut-off removes jitter. During fast motion, a high cut-off limits the lag (Casiez
     et al., 2012). The speed is computed for each point separately. A first-order filter lags behind
     a steady movement by 1 / (2 pi cutoff) seconds.
 
     Parameters
     ----------
     cutoff : float, default 0.5
-        Cut-off frequency > 0 at rest, in Hz; lower values smooth more.
+        Positive cut-off frequency at rest, in Hz. Lower values smooth more.
     speed_coefficient : float, default 5.0
-        Increase in the cut-off in Hz for a speed of one ``scale`` per second; higher values reduce
-        the lag. With the defaults, the lag at that speed is 29 milliseconds.
+        Increase in the cut-off frequency, in Hz, for a speed of one ``scale`` per second. Higher
+        values reduce the lag. With the defaults, the lag at this speed is 29 milliseconds.
 
     Raises
     ------
@@ -62,7 +62,7 @@ class OneEuroFilter:
 
     @property
     def time(self) -> float:
-        """Time of the last call in seconds; minus infinity before the first call."""
+        """Time of the last call in seconds, or minus infinity before the first call."""
         return -np.inf if self._last is None else self._last[-1]
 
     def __call__(self, points: np.ndarray, time: float, scale: float = 1.0) -> np.ndarray:

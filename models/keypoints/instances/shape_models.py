@@ -1,5 +1,4 @@
-"""Shape models of a face, with Gaussian deviations in the image or rigid in space, and their
-transforms to the image."""
+"""Shape models: a 2-D model with Gaussian deviations, a rigid 3-D model, and transforms."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,7 +32,7 @@ class SimilarityTransform:
 
     @classmethod
     def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> "SimilarityTransform":
-        """Return the least-squares transform from n complex points of a shape to image points."""
+        """Compute the least-squares transform from n complex points of a shape to image points."""
         centre, middle = shape.mean(), image.mean()
         centred = shape - centre
         scale_rotation = complex(np.vdot(centred, image - middle) / np.vdot(centred, centred).real)
@@ -67,7 +66,7 @@ class ShapeModel:
         Mean shape in units of the reference length.
     covariance : ndarray of shape (2 n, 2 n)
         Covariance of the deviations x0, y0, x1, y1, ... after alignment on the anchors. If the
-        anchors come first, their rows suffice.
+        anchors are the first keypoints, their rows suffice.
     noise : float
         Standard deviation of a detected anchor, in reference lengths.
     """
@@ -84,18 +83,21 @@ class ShapeModel:
         return self.mean[:, 0] + 1j * self.mean[:, 1]
 
     def align(self, points: np.ndarray, which: np.ndarray) -> SimilarityTransform:
-        """Compute the least-squares similarity transform from two or more points of the mean shape,
-        given by their indices ``which``, to image points (complex)."""
+        """Compute the least-squares similarity transform from the mean shape to image points.
+
+        ``points`` are two or more complex image points, and ``which`` are their indices in the
+        shape.
+        """
         return SimilarityTransform.least_squares(self.mean_points[which], points)
 
     def predict(
         self, anchors: np.ndarray, which: np.ndarray
     ) -> tuple[np.ndarray, SimilarityTransform]:
-        """Predict all n keypoints, as complex numbers, from two or more anchors, given by their
-        indices ``which``, by the conditional mean of the deviations.
+        """Predict all n keypoints, as complex numbers, from two or more anchors.
 
-        The alignment uses the predicted positions of missing anchors, and is repeated until they
-        converge. The transform is also returned.
+        ``which`` are the indices of the anchors. The prediction is the conditional mean of the
+        deviations. The alignment uses the predicted positions of missing anchors, and is repeated
+        until they converge. The transform is also returned.
         """
         of_x, of_y = self._gains(which)
 
@@ -131,13 +133,12 @@ def learn_shape(
     noise: float,
     lengths: np.ndarray,
 ) -> ShapeModel:
-    """Learn the mean shape and the covariance of the deviations from annotated faces by generalised
-    Procrustes analysis.
+    """Learn a shape model from annotated faces by generalised Procrustes analysis.
 
     The ``faces``, of shape (n_faces, n, 2), include mirror images. A face is dropped if an anchor
-    is hidden; other hidden points are replaced by their predicted positions. The unit is chosen so
-    that, on (geometric) average, the transforms to the faces have the given ``lengths`` in pixels
-    and no rotation.
+    is hidden. Other hidden points are replaced by their predicted positions. The mean shape is
+    scaled and rotated such that the transforms to the faces have, on geometric average, the given
+    ``lengths`` in pixels and no rotation.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
     points = (faces[..., 0] + 1j * faces[..., 1])[usable]
@@ -184,8 +185,11 @@ class Pose(NamedTuple):
 
 
 def rotation_of(pose: Pose) -> np.ndarray:
-    """Compute the 3 x 3 rotation matrix of a pose, which applies yaw, then pitch, then roll. The
-    x-axis points right, y down, and z away from the viewer."""
+    """Compute the 3 x 3 rotation matrix of a pose.
+
+    The matrix applies yaw, then pitch, then roll. The x-axis points right, the y-axis down, and the
+    z-axis away from the viewer.
+    """
     (sy, sp, sr), (cy, cp, cr) = np.sin(pose), np.cos(pose)
     yaw = np.array([[cy, 0, -sy], [0, 1, 0], [sy, 0, cy]])
     pitch = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
@@ -194,8 +198,10 @@ def rotation_of(pose: Pose) -> np.ndarray:
 
 
 def pose_of(rotation: np.ndarray) -> Pose:
-    """Compute the pose of a 3 x 3 rotation matrix, the inverse of :func:`rotation_of` for pitches
-    below 90 degrees."""
+    """Compute the pose of a 3 x 3 rotation matrix.
+
+    This is the inverse of :func:`rotation_of` for pitches below 90 degrees.
+    """
     yaw = np.arctan2(rotation[2, 0], rotation[2, 2])
     pitch = np.arcsin(np.clip(rotation[2, 1], -1, 1))
     roll = np.arctan2(-rotation[0, 1], rotation[1, 1])
@@ -204,14 +210,13 @@ def pose_of(rotation: np.ndarray) -> Pose:
 
 @dataclass(frozen=True)
 class RigidModel:
-    """Points of a rigid face, computed by Tomasi and Kanade's factorisation [1]_ from annotations
-    of many faces.
+    """Points of a rigid face, learnt from annotations of many faces by factorisation [1]_.
 
     Parameters
     ----------
     points : ndarray of shape (n, 3), float64
-        Points in units of the reference length; x points to the right of the image, y down, and z
-        away from the viewer.
+        Points in units of the reference length. The x-axis points to the right of the image, the
+        y-axis down, and the z-axis away from the viewer.
 
     References
     ----------
@@ -300,13 +305,13 @@ def _gauss_newton(
 
 
 def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
-    """Compute the rigid model of annotated faces by factorisation, with mirror images added.
+    """Compute the rigid model of annotated faces and their mirror images by factorisation.
 
     Parameters
     ----------
     shapes : ndarray of shape (n_faces, n), complex
-        Image points of each face: the two eyes, whose distance is the unit, the sides of the nose,
-        and additional points.
+        Image points of each face. The first points are the two eyes, whose distance is the unit,
+        and the sides of the nose.
     mirror : ndarray of shape (n,), int
         Index of each point in the mirrored face.
 
@@ -381,12 +386,17 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
 def is_same_instance(
     a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_INSTANCE
 ) -> bool:
-    """Return whether the complex keypoints of two faces coincide; ``ied`` is in image pixels."""
+    """Return whether the complex keypoints of two faces coincide.
+
+    ``ied`` is the reference length in image pixels.
+    """
     return float(abs(a - b).mean()) < radius * ied
 
 
 def is_inside(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
-    """Return whether a pair's hypothesis, given by complex keypoints and a reference length, is a
-    known face."""
+    """Return whether a hypothesis is a known face.
+
+    The hypothesis is given by complex keypoints and a reference length.
+    """
     alike = instance_length / _ALIKE < ied < _ALIKE * instance_length
     return alike and float(abs(points - instance).mean()) < _INSIDE * instance_length

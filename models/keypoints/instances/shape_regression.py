@@ -1,9 +1,9 @@
 """Cascaded shape regression, which moves all points of a face together.
 
-Each stage crops the face, rotates it upright and scales it to a fixed size, describes the
-surroundings of every point by gradient histograms, and predicts the displacement of the whole shape
-from a few values selected by annealing. The predictions for the face and its mirror image are
-averaged.
+Each stage crops the face, rotates it upright and scales it to a fixed size. It then computes
+gradient histograms around all points, and predicts the displacement of the whole shape from a few
+of their values, which were selected by annealing. The predictions for the face and its mirror image
+are averaged.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,8 +28,9 @@ _AROUND = 0.3
 
 @dataclass(frozen=True)
 class RegressionStage:
-    """Stage of the cascade, a linear regression from selected histogram values to the shape
-    displacement.
+    """Stage of the cascade.
+
+    A stage is a linear regression from selected histogram values to the displacement of the shape.
 
     Parameters
     ----------
@@ -55,8 +56,10 @@ class RegressionStage:
         return self.features.astype(np.int64), self.coefficients.astype(np.float32)
 
     def displacement(self, histograms: np.ndarray) -> np.ndarray:
-        """Predict the q coefficients of the displacement from the histograms of all points, an
-        array of shape (..., 128 n)."""
+        """Predict the q coefficients of the displacement from the histograms of all points.
+
+        The histograms have shape (..., 128 n).
+        """
         features, coefficients = self._linear
         return histograms.take(features, axis=-1) @ coefficients + self.intercept
 
@@ -72,18 +75,18 @@ class ShapeRegressor:
     mean : ndarray of shape (n, 2), float64
         Mean shape in units of the reference length.
     basis : ndarray of shape (q, n, 2), float32
-        Basis displacements in units of the reference length; each stage predicts a linear
+        Basis displacements in units of the reference length. Each stage predicts a linear
         combination of them.
     stages : tuple of RegressionStage
     to_keypoints : ndarray of shape (n_keypoints, n), float64
         Averaging matrix that maps the points to the reported keypoints.
     offset : ndarray of shape (n, 2), float32
-        Systematic offset of the annotations, in units of the reference length, which stages cannot
-        learn if they are trained on photographs and their mirror images.
+        Systematic offset of the annotations, in units of the reference length. The stages cannot
+        learn it if they are trained on photographs and their mirror images.
     mirror : ndarray of shape (n,), int32
         Index of each point in the mirror image of a face; empty if mirror images are not used.
     described : int, default -1
-        Index of the stage whose histograms describe the refined shape.
+        Index of the stage whose histograms are returned with the refined shape.
 
     References
     ----------
@@ -114,15 +117,17 @@ class ShapeRegressor:
         return (VALUES_PER_POINT * self.mirror[:, None] + MIRRORED_VALUES).ravel()
 
     def align(self, points: np.ndarray) -> SimilarityTransform:
-        """Compute the least-squares similarity transform from the mean shape to n complex image
-        points."""
+        """Compute the least-squares transform from the mean shape to n complex image points."""
         return SimilarityTransform.least_squares(self.mean_points, points)
 
     def describe(
         self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int
     ) -> tuple[np.ndarray, SimilarityTransform]:
-        """Compute histograms of shape (n, 128) around n complex image points in the frame of the
-        face, and the transform from that frame."""
+        """Compute histograms, of shape (n, 128), around n complex image points.
+
+        The histograms are computed in the frame of the face. The transform from this frame is also
+        returned.
+        """
         transform = self.align(points)
         margin = _AROUND + 2.0 * cell / ied
         low, high = self.mean.min(axis=0) - margin, self.mean.max(axis=0) + margin
@@ -134,8 +139,11 @@ class ShapeRegressor:
     def move(
         self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, unit: complex
     ) -> np.ndarray:
-        """Compute the n complex image points after one stage, as the mean of the predictions for
-        the face and its mirror image. ``unit`` is the scale and rotation of the frame."""
+        """Compute the n complex image points after one stage.
+
+        The predictions for the face and its mirror image are averaged. ``unit`` is the scale and
+        rotation of the frame.
+        """
         values = histograms.ravel()
         if not len(self.mirror):
             return points + unit * (stage.displacement(values) @ self._complex_basis)
@@ -182,8 +190,9 @@ class ShapeRegressor:
 
 @dataclass(frozen=True)
 class ShapeClassifier:
-    """Linear classifier that decides from selected histogram values whether a refined shape is a
-    face.
+    """Linear classifier that predicts whether a refined shape is a face.
+
+    Its inputs are selected histogram values.
 
     Parameters
     ----------
@@ -198,5 +207,5 @@ class ShapeClassifier:
     intercept: float
 
     def score(self, histograms: np.ndarray) -> float:
-        """Score the histograms of a refined shape, an array of shape (n, 128)."""
+        """Compute the score of a refined shape from its histograms, of shape (n, 128)."""
         return float(histograms.ravel()[self.features] @ self.coefficients) + self.intercept

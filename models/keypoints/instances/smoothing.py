@@ -25,8 +25,10 @@ _WINDOW = 0.55  # seconds on each side times the cut-off frequency
 
 
 def half_window(cutoff: float) -> float:
-    """Return the half-width, in seconds, of the time window whose frames smooth the frame in its
-    middle. At the cut-off frequency, the filter halves the power."""
+    """Return half the width, in seconds, of the time window in which a frame is smoothed.
+
+    At the cut-off frequency, the filter halves the power.
+    """
     return _WINDOW / cutoff
 
 
@@ -40,7 +42,7 @@ def smoothed(frames: Sequence[TimedInstances], i: int, cutoff: float) -> list[In
     Parameters
     ----------
     frames : sequence of (time, instances)
-        Frames in order of time, whose instances have a track.
+        Frames in chronological order, whose instances have a track.
     i : int
         Index of the frame.
     cutoff : float

@@ -1,4 +1,4 @@
-"""Tracking of instances in a video; the anchors in one frame start the refinement in the next."""
+"""Tracking of instances in a video, where refinement starts from the anchors in the last frame."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -74,14 +74,14 @@ class _Person:
 
 @dataclass
 class PersonTracker:
-    """Tracker that assigns consecutive numbers, from 1, to the persons in a video.
+    """Tracker that assigns consecutive numbers, starting at 1, to the people in a video.
 
     Each face is compared with each person seen in the last second. The comparison uses the distance
     from the person's extrapolated position, the difference in size, and the difference in
-    appearance: cosine distances between histograms at the 40% of the points that agree best. The
-    assignment with the minimum total cost is chosen (Kuhn-Munkres). The remaining faces, and all
-    faces in a new scene, are compared with all persons by appearance alone. A face that does not
-    match any person is a new person.
+    appearance. The latter is the cosine distance between histograms, averaged over the 40% of the
+    points that agree best. The assignment with the minimum total cost is chosen (Kuhn-Munkres). The
+    remaining faces, and all faces in a new scene, are compared with all known people by appearance
+    alone. A face that does not match any known person is treated as a new person.
     """
 
     _persons: list[_Person] = field(default_factory=list, init=False)
@@ -91,7 +91,7 @@ class PersonTracker:
     def update(
         self, instances: Sequence[Instance], time: float, new_scene: bool = False
     ) -> list[Instance]:
-        """Assign the faces of the next frame to persons and tracks.
+        """Assign the faces of the next frame to people and tracks.
 
         Parameters
         ----------
@@ -100,8 +100,7 @@ class PersonTracker:
         time : float
             Time in seconds, later than in the last call.
         new_scene : bool, default False
-            Whether this frame begins a new scene, so that positions in earlier frames are
-            meaningless.
+            Whether this frame begins a new scene. Positions in earlier frames are then ignored.
 
         Returns
         -------
@@ -149,8 +148,10 @@ class CutDetector:
     _changes: deque[float] = field(default_factory=lambda: deque(maxlen=_N_CHANGES), init=False)
 
     def update(self, frame: np.ndarray) -> bool:
-        """Return whether a new scene begins with a uint8 frame of shape (H, W, 3); False for the
-        first frame."""
+        """Return whether a new scene begins with this frame; False for the first frame.
+
+        The frame is a uint8 array of shape (H, W, 3).
+        """
         thumbnail = cv2.resize(frame, _THUMBNAIL, interpolation=cv2.INTER_AREA).astype(np.float32)
         last, self._last = self._last, thumbnail
         if last is None:
@@ -165,10 +166,10 @@ class CutDetector:
 class InstanceTracker:
     """Tracker of the instances in a video.
 
-    Every few frames, at a scene cut, and when a face is lost, the whole frame is searched. In
-    between, each face is refined from its keypoints in the last frame, and retains the support of
-    its detections; the rest of the frame is searched at half size in every third frame. A face is
-    lost if its probability is too low, or if it coincides with another face. A
+    The whole frame is searched every few frames, at a scene cut, and when a face is lost. In the
+    frames between, each face is refined from its keypoints in the last frame, and retains the
+    support of its detections. The rest of the frame is searched at half size in every third frame.
+    A face is lost if its probability is too low, or if it coincides with another face. A
     :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each face to a
     person.
 
@@ -176,8 +177,8 @@ class InstanceTracker:
     ----------
     finder : InstanceFinder
     search : function
-        Function that takes a frame of shape (H, W, 3) and its scale relative to the video, and
-        returns the faces in the frame without using earlier frames.
+        Function of a frame of shape (H, W, 3) and its scale relative to the video, which returns
+        the faces in the frame without using earlier frames.
     search_every : int, default 15
         Number of frames between searches.
     min_probability : float, default 0.5

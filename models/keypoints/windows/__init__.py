@@ -1,4 +1,4 @@
-"""Windows that show one keypoint: models, search in a pyramid, and non-maximum suppression.
+"""Windows that contain a keypoint: models, search in a pyramid, and non-maximum suppression.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -1,4 +1,4 @@
-"""Non-maximum suppression of scored windows over position and scale, and averaged positions."""
+"""Non-maximum suppression of scored windows over position and scale, and mean positions."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ def suppress_non_maxima(
     radius : float, default 0.3
         Radius of suppression, in units of ``reference_length`` on the level of the maximum.
     threshold, max_detections : float and int, default -inf and 200
-        Minimum score, and maximum number of detections, best first.
+        Minimum score, and maximum number of detections. The best detections are returned.
     octaves : float, default inf
         Maximum difference in scale, in octaves, of the windows that a maximum suppresses.
 
@@ -57,10 +57,10 @@ def suppress_non_maxima(
 class LocalMaxima:
     """Local maxima of scored windows, best first, and the windows around each maximum.
 
-    The maxima do not depend on the averaging of positions. ``score`` and ``unit``, the reference
-    length in image pixels, belong to the n maxima. The m windows around them have the index of
-    their maximum, a position in image coordinates, the squared distance from the maximum in these
-    units, and the difference between their score and that of the maximum.
+    The maxima do not depend on the averaging of positions. Each of the n maxima has a ``score`` and
+    a ``unit``, which is the reference length in image pixels. Each of the m windows around them has
+    the index of its maximum, a position in image coordinates, the squared distance from the maximum
+    in these units, and the difference between its score and that of the maximum.
     """
 
     score: np.ndarray
@@ -72,8 +72,10 @@ class LocalMaxima:
     relative: np.ndarray
 
     def positions(self, localisation: Localisation) -> np.ndarray:
-        """Return the maxima in the form of :func:`suppress_non_maxima`, for a radius no larger than
-        that of the search."""
+        """Return the maxima in the form of :func:`suppress_non_maxima`.
+
+        The radius of ``localisation`` must not exceed that of the search.
+        """
         c, n = localisation, len(self.score)
         weight = np.exp(c.sharpness * self.relative) * (self.square <= c.radius**2)
         total = np.bincount(self.maximum, weight, n)
@@ -94,8 +96,11 @@ def local_maxima(
     max_detections: int = 200,
     octaves: float = np.inf,
 ) -> LocalMaxima:
-    """Return the local maxima and the windows around each within the radius, octaves and margin of
-    a localisation. The parameters are those of :func:`suppress_non_maxima`."""
+    """Return the local maxima and the windows around each maximum.
+
+    The windows are within the radius, octaves and margin of a localisation. The parameters are
+    those of :func:`suppress_non_maxima`.
+    """
     # Ties are independent of the input order: coarser windows come first, then those nearer the top
     # left.
     order = np.lexsort((x, y, scale, -score))

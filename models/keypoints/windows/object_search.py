@@ -1,8 +1,8 @@
 """Search for whole objects by a cascade of two nodes.
 
 The cascade serves as the classifier c0 of Barbu et al. (2014), section 7.2.2. The first node scores
-a sparse grid of windows and passes nearly all objects. The second node verifies the local maxima of
-its score, with larger windows on a finer level.
+a sparse grid of windows, and accepts nearly all objects. The second node verifies the local maxima
+of this score, with larger windows on a finer level.
 """
 
 from collections.abc import Sequence
@@ -36,8 +36,10 @@ _PATCHES = 256  # maximum number of windows of the second node in memory
 
 @dataclass(frozen=True)
 class ObjectSearch:
-    """Search with a cascade whose first node scans every ``step``-th level and row; the other
-    parameters are those of the detector."""
+    """Search with a cascade whose first node scans every ``step``-th level and row.
+
+    The other parameters are those of the detector.
+    """
 
     cascade: FaceCascade
     pool: FeaturePool
@@ -46,8 +48,11 @@ class ObjectSearch:
     step: int = 2
 
     def find(self, levels: Sequence[Level]) -> np.ndarray:
-        """Return the objects, best first, as an array of shape (n, 4): x and y of the centre, score
-        of the second node, and scale of the level of their keypoints."""
+        """Return the objects, best first, as an array of shape (n, 4).
+
+        The columns are the x and y of the centre, the score of the second node, and the scale of
+        the level of the keypoints.
+        """
         node = self.cascade.second
         assert node is not None
         rows = self.second_scores(self.first_maxima(levels), levels)
@@ -56,8 +61,10 @@ class ObjectSearch:
         return _distinct(rows, self.reference_length)
 
     def first_maxima(self, levels: Sequence[Level]) -> np.ndarray:
-        """Return the local maxima of the first node above its threshold as an array of shape (n,
-        4): x, y, score and scale."""
+        """Return the local maxima of the first node above its threshold.
+
+        The result has shape (n, 4), with the columns x, y, score and scale.
+        """
         cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
         model = cascade.classifier.compiled(self.pool)
         for number in range(0, len(levels), self.step):
@@ -76,11 +83,12 @@ class ObjectSearch:
         return _distinct(np.concatenate(passed), self.reference_length * cascade.coarser)
 
     def second_scores(self, maxima: np.ndarray, levels: Sequence[Level]) -> np.ndarray:
-        """Return the best windows around the maxima of the first node, both as arrays of shape (n,
-        4): x, y, score and scale of the level.
+        """Return the best windows around the maxima of the first node.
 
-        The window at the maximum, four neighbours on its level, and one window each on the levels
-        above and below are compared, if the second node does not reject the window at the maximum.
+        The maxima and the windows are arrays of shape (n, 4), with the columns x, y, score and
+        scale of the level. If the second node accepts the window at the maximum, this window is
+        compared with four neighbours on its level and one window each on the levels above and
+        below.
         """
         chosen = [np.empty((0, 4))]
         for begin in range(0, len(maxima), _PATCHES):
@@ -144,8 +152,11 @@ def _distinct(rows: np.ndarray, reference_length: float) -> np.ndarray:
 
 
 def level_at(levels: Sequence[Level], scale: float) -> Level | None:
-    """Return the level with a given scale: one of the levels, which are sorted from large to small,
-    or the next larger one shrunk to that scale; None for a scale above the largest."""
+    """Return the level with a given scale; None if the scale exceeds that of the largest level.
+
+    If no level has this scale, the next larger level is resampled. The levels are sorted from large
+    to small.
+    """
     larger = [level for level in levels if level.scale >= scale * (1 - 1e-6)]
     if not larger:
         return None

@@ -1,4 +1,4 @@
-"""Search for rotated faces in photographs rotated about their centre, and the inverse transform."""
+"""Search for rotated faces in photographs that are rotated about their centre."""
 
 from collections.abc import Callable, Sequence
 
@@ -31,7 +31,7 @@ Maxima = dict[str, np.ndarray]
 
 
 def turned(image: np.ndarray, degrees: float) -> np.ndarray:
-    """Rotate a photograph about its centre without cropping; its border pixels are repeated.
+    """Rotate a photograph about its centre without cropping; border pixels are repeated.
 
     Parameters
     ----------
@@ -53,8 +53,10 @@ def turned(image: np.ndarray, degrees: float) -> np.ndarray:
 
 
 def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
-    """Return the 2 x 3 affine matrix that maps a photograph to its rotated copy, and the width and
-    height of the copy."""
+    """Return the affine matrix that maps a photograph to its rotated copy.
+
+    The matrix has shape (2, 3). The width and height of the copy are also returned.
+    """
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
     across, down = _box(height, width, degrees)
     size = (int(across) + 1, int(down) + 1)
@@ -69,16 +71,17 @@ def _box(height: float, width: float, degrees: float) -> tuple[float, float]:
 
 
 def evened(image: np.ndarray) -> np.ndarray:
-    """Equalise the lightness of a uint8 photograph of shape (H, W, 3) tile by tile, with limited
-    contrast."""
+    """Equalise the lightness of a photograph tile by tile, with limited contrast.
+
+    The photograph is a uint8 array of shape (H, W, 3).
+    """
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     lab[..., 0] = cv2.createCLAHE(_CLIP, (_TILES, _TILES)).apply(lab[..., 0])
     return np.asarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB), np.uint8)
 
 
 class RotatedLevel(Level):
-    """Level of a rotated photograph, whose pixels are sampled from a level of the photograph on
-    access.
+    """Level of a rotated photograph, sampled from a level of the photograph on access.
 
     ``matrix``, of shape (2, 3), and ``size``, width and height, are those of `turning` for the
     whole photograph.
@@ -120,10 +123,9 @@ def turned_maxima(
     degrees: Sequence[float],
     search: Callable[[list[Level]], Maxima],
 ) -> Maxima:
-    """Return the local maxima of a photograph of a given shape (H, W, ...) searched at several
-    angles, in the coordinates of the original.
+    """Return the local maxima of a photograph searched at several angles, in its coordinates.
 
-    Levels with more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are not
+    ``levels`` is the pyramid of the photograph, which has the given shape (H, W, ...). Levels with more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are not
     rotated, so only larger faces are searched for in large photographs.
     """
     height, width = shape[:2]
@@ -146,8 +148,11 @@ def turned_maxima(
 def evened_levels(
     levels: Sequence[Level], shape: tuple[int, ...], scales_per_octave: int
 ) -> list[Level]:
-    """Return the pyramid of a photograph of a given shape (H, W, ...) with equalised lightness,
-    without the levels with more than `MAX_PIXELS` pixels."""
+    """Return the pyramid of a photograph with equalised lightness from its pyramid.
+
+    The photograph has the given shape (H, W, ...). Levels with more than `MAX_PIXELS` pixels are
+    omitted.
+    """
     limit = min(1.0, (MAX_PIXELS / (shape[0] * shape[1])) ** 0.5)
     base = next((level for level in levels if level.scale <= limit), levels[-1])
     made = gaussian_pyramid(

@@ -1,10 +1,10 @@
 """Sparse additive models of a window, and the guided search.
 
-One kind of model predicts whether a window shows a keypoint, another its position. Both are
-`annealed.learners.common.additive.AdditiveModel` in single precision, evaluated by the compiled
-loops of `annealed.vision.windows`, which compute features on demand and reject windows early. The
-regression-guided search, Algorithm 3 of Barbu et al. (2014), evaluates a sparse grid near faces
-instead of all windows.
+One kind of model predicts whether a window contains a keypoint, and another kind predicts the
+position of the keypoint. Both are instances of `annealed.learners.common.additive.AdditiveModel` in
+single precision. They are evaluated by the compiled loops of `annealed.vision.windows`, which
+compute features on demand and reject windows early. The regression-guided search, Algorithm 3 of
+Barbu et al. (2014), evaluates a sparse grid near faces instead of all windows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEFAULT_REFERENCE_LENGTH = 28.3
 
 @dataclass(frozen=True)
 class Localisation:
-    """Parameters that determine a keypoint's position from the windows around a score maximum.
+    """Parameters for computing the position of a keypoint from the windows around a score maximum.
 
     Distances are in units of the detector's reference length on the pyramid level of the maximum.
 
@@ -46,12 +46,12 @@ class Localisation:
     sharpness : float, default 1.5
         Sharpness of the weights ``exp(sharpness * (score - largest score))``.
     margin : float, default 3.0
-        Largest difference between a window's score and the maximum; lower scores are ignored.
+        Largest difference between a window's score and the maximum. Lower scores are ignored.
     offset_x, offset_y : float, default 0.0
         Vector from the weighted mean of the windows' pixels to the keypoint.
     annotation_x : float, default 0.0
-        Shift of the annotations to the right, equal for a keypoint and its mirror image. A model
-        trained on photographs and their mirror images cannot learn it.
+        Systematic shift of the annotations to the right, which is equal for a keypoint and its
+        mirror image. A model trained on photographs and their mirror images cannot learn it.
 
     Raises
     ------
@@ -77,15 +77,17 @@ class Localisation:
             )
 
     def to_dict(self) -> dict[str, float]:
-        """Return the constants as plain data for a file's header."""
+        """Return the parameters as plain data for a file header."""
         values = asdict(self)
         values["mark_x"] = values.pop("annotation_x")  # the name in model files
         return values
 
     @classmethod
     def from_dict(cls, data: Any) -> Localisation:
-        """Return the constants described by :meth:`to_dict`; raise a ValueError if an entry is
-        missing, unknown or invalid."""
+        """Create the object from the output of :meth:`to_dict`.
+
+        A ValueError is raised if an entry is missing, unknown or invalid.
+        """
         example = cls().to_dict()
         limits = dict.fromkeys(("radius", "octaves"), (0, 10)) | dict.fromkeys(
             ("offset_x", "offset_y", "mark_x"), (-10, 10)
@@ -101,9 +103,9 @@ class Localisation:
 
 @dataclass(frozen=True)
 class WindowModel:
-    """Sum of piecewise-linear responses to a few window features, eq. (12) of Barbu et al. (2017).
+    """Sum of piecewise-linear responses to a few window features, eq. (12) of [1]_.
 
-    ``features``, of shape (k, 8), are evaluated in the given order; the responses have one output,
+    ``features``, of shape (k, 8), are evaluated in the given order. The responses have one output,
     or the two outputs dx and dy.
 
     References
@@ -118,7 +120,7 @@ class WindowModel:
     intercept: float | np.ndarray
 
     def take(self, order: np.ndarray) -> Self:
-        """Return the model with some of the features.
+        """Return the model restricted to some of its features.
 
         Parameters
         ----------
@@ -169,9 +171,9 @@ class WindowModel:
 
 @dataclass(frozen=True)
 class KeypointModel(WindowModel):
-    """Classifier of the windows that show one keypoint.
+    """Classifier that predicts whether a window contains a keypoint.
 
-    It is a soft cascade, with a rejection threshold after each feature.
+    The classifier is a soft cascade, with a rejection threshold after each feature.
 
     Parameters
     ----------
@@ -182,10 +184,10 @@ class KeypointModel(WindowModel):
     intercept : float
         Initial value of the sum.
     thresholds : ndarray of shape (k,), float32
-        Rejection thresholds: a window is rejected if its running sum after feature t is below entry
-        t; -inf never rejects.
+        Rejection thresholds. A window is rejected if its running sum after feature t is below entry
+        t, so -inf never rejects a window.
     localisation : Localisation
-        Position of the keypoint relative to the windows that show it.
+        Position of the keypoint relative to the windows that contain it.
     threshold : float, default 0.0
         Default minimum score of a detection.
     """
@@ -232,7 +234,7 @@ class KeypointModel(WindowModel):
         return self._outputs(patches, pool)[:, 0]
 
     def partial_scores(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
-        """Return the running sums after each feature, without rejection.
+        """Return the running sum after each feature, without rejection.
 
         Parameters
         ----------
@@ -252,10 +254,10 @@ class KeypointModel(WindowModel):
 
 @dataclass(frozen=True)
 class OffsetModel(WindowModel):
-    """Regressor of the offset (dx, dy) from a window's pixel to a keypoint, with features shared by
-    both outputs.
+    """Regressor of the offset (dx, dy) from a window's pixel to a keypoint.
 
-    It is the regressor f in Algorithm 3 of Barbu et al. (2014), in pixels of the pyramid level.
+    It is the regressor f in Algorithm 3 of [1]_, in pixels of the pyramid level. Both outputs use
+    the same features.
 
     References
     ----------
@@ -277,13 +279,15 @@ class OffsetModel(WindowModel):
         )
 
     def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
-        """Predict the offsets, a float32 array of shape (n, 2), of windows given as patches of
-        shape (n, 26, 26, 3)."""
+        """Predict the offsets of windows, a float32 array of shape (n, 2).
+
+        The patches have shape (n, 26, 26, 3).
+        """
         return self._outputs(patches, pool)
 
 
 class Mode(StrEnum):
-    """Search mode: the windows that a keypoint's classifier scores."""
+    """Search mode, which determines the windows that the classifier of a keypoint scores."""
 
     #: Scores all windows.
     SCAN = "scan"
@@ -306,12 +310,11 @@ _MAX_LOCALISATION_OFFSET = 2  # maximum shift of windows in pixels of a level
 
 @dataclass(frozen=True)
 class Guide:
-    """Proposal of the windows of a level that a keypoint's classifier scores, by Algorithm 3 of
-    [1]_.
+    """Model that proposes the windows to score for a keypoint, by Algorithm 3 of [1]_.
 
-    ``offsets`` is the regressor f, from a grid point to the keypoint. Grid points lie ``grid``
-    pixels of the level apart. The classifier scores all windows within ``reach`` pixels of a
-    prediction in x and y.
+    ``offsets`` is the regressor f, which predicts the keypoint from a grid point. Grid points are
+    ``grid`` pixels of the level apart. The classifier scores all windows within ``reach`` pixels of
+    a prediction in x and y.
 
     References
     ----------
@@ -326,7 +329,7 @@ class Guide:
 
     @property
     def margin(self) -> int:
-        """Maximum distance of a proposed window from its grid point, in pixels of the level."""
+        """Maximum distance between a proposed window and its grid point, in pixels of the level."""
         return MAX_OFFSET + self.reach + _MAX_LOCALISATION_OFFSET + 1
 
     def mirrored(self, pool: FeaturePool) -> Guide:
@@ -334,7 +337,7 @@ class Guide:
         return replace(self, offsets=self.offsets.mirrored(pool))
 
     def grid_points(self, channels: LevelChannels) -> tuple[np.ndarray, np.ndarray]:
-        """Return the x and y of all grid points in the level's own rows."""
+        """Return the x and y of all grid points in the rows of the level, excluding margins."""
         first = self.grid // 2
         x = np.arange(first, channels.width, self.grid)
         y = np.arange(first, channels.bottom, self.grid)
@@ -349,12 +352,12 @@ class Guide:
         reference_length: float,
         localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Propose the distinct windows that the classifier c1 scores, as their x and y, row by row.
+        """Return the x and y of the distinct windows that the classifier c1 scores, in row order.
 
-        The windows lie at the predictions from the given grid points. The best windows of a
+        The windows are at the predictions from the given grid points. The best windows of a
         classifier are displaced from the keypoint by the offset of its localisation, and those of a
-        mirrored classifier by one more pixel, so the windows are centred on these positions instead
-        of the keypoint.
+        mirrored classifier by one more pixel. The windows are therefore centred on these positions
+        instead of the keypoint.
         """
         xs, ys = points
         offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
@@ -369,13 +372,13 @@ class Guide:
 
 @dataclass(frozen=True)
 class SecondNode:
-    """Second node of the cascade of whole objects, which verifies the local maxima of the first.
+    """Second node of the cascade of whole objects, which verifies local maxima of the first node.
 
     Parameters
     ----------
     classifier : KeypointModel
-        Classifier of windows centred on an object. Windows below its rejection thresholds and
-        objects below its threshold are background.
+        Classifier of windows that are centred on an object. Windows below its rejection thresholds,
+        and objects below its threshold, are background.
     pool : FeaturePool
         Pool of its features, with larger windows than the detector's.
     finer : float
@@ -389,17 +392,17 @@ class SecondNode:
 
 @dataclass(frozen=True)
 class FaceCascade:
-    """Cascade c0 of Algorithm 3 of Barbu et al. (2014), shared by all keypoints.
+    """Cascade c0 of Algorithm 3 of [1]_, which is shared by all keypoints.
 
-    Its window shows the whole face. If the keypoints of a face are searched on one level of the
+    Its windows contain the whole face. If the keypoints of a face are searched on one level of the
     pyramid, the face fits into a window of the pool on a ``coarser`` level. Every window that the
-    classifier accepts on that level predicts each keypoint.
+    classifier accepts on the coarser level predicts all keypoints.
 
     Parameters
     ----------
     classifier : KeypointModel
-        Classifier of windows centred on a face, which accepts or rejects by its rejection
-        thresholds.
+        Classifier of windows that are centred on a face. Its rejection thresholds determine which
+        windows it accepts.
     expected : dict of str to tuple of float
         Vector from the centre of a face to each keypoint, in units of the detector's reference
         length on the keypoint's level.
@@ -422,8 +425,10 @@ class FaceCascade:
     second: SecondNode | None = None
 
     def level(self, levels: Sequence[Level], number: int) -> Level:
-        """Return the level on which to search for faces whose keypoints lie on ``levels[number]``:
-        one of the levels, or a smaller one."""
+        """Return the level on which to search for faces whose keypoints are on ``levels[number]``.
+
+        The result is one of the levels, or a smaller level.
+        """
         wanted = levels[number].scale * self.coarser
         for level in levels[number:]:
             if abs(level.scale / wanted - 1) < 1e-6:
@@ -475,11 +480,10 @@ class FaceCascade:
 def regions(
     points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels: int
 ) -> list[tuple[slice, slice, np.ndarray]]:
-    """Return the parts of a level that cover all pixels within a margin around some points, as
-    rows, columns, and indices of the points.
+    """Return parts of a level that cover all pixels within a margin around some points.
 
-    Points whose margins touch share a part, unless the part would have more than about
-    ``max_pixels`` pixels.
+    Each part is given by its rows, its columns, and the indices of its points. Points whose margins
+    touch are in the same part, unless the part would have more than about ``max_pixels`` pixels.
 
     Examples
     --------

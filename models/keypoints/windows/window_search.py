@@ -34,8 +34,10 @@ because of the windows around them (measured)."""
 
 @dataclass(frozen=True)
 class WindowSearch:
-    """Window classifiers and their search, the part of `KeypointDetector` that scores windows. The
-    parameters are those of the detector."""
+    """Search with window classifiers, which is the part of `KeypointDetector` that scores windows.
+
+    The parameters are those of the detector.
+    """
 
     models: dict[str, KeypointModel]
     pool: FeaturePool = field(default_factory=FeaturePool)
@@ -77,8 +79,10 @@ class WindowSearch:
         )
 
     def smallest_window(self, min_size: float | None, max_size: float | None) -> float:
-        """Return the side in image pixels of the smallest window that is searched; raise a
-        ValueError if the sizes are invalid."""
+        """Return the side of the smallest window that is searched, in image pixels.
+
+        A ValueError is raised if the sizes are invalid.
+        """
         window = self.pool.window
         smallest = window / self.enlarged if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
@@ -96,7 +100,7 @@ class WindowSearch:
     def strips(
         self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None
     ) -> Iterator[LevelChannels]:
-        """Yield a level's tables strip by strip, so that their memory is bounded.
+        """Yield the tables of a level strip by strip, which limits their memory.
 
         Parameters
         ----------
@@ -231,8 +235,10 @@ class WindowSearch:
         return np.concatenate(centres)
 
     def objects(self, levels: Sequence[Level]) -> np.ndarray | None:
-        """Return the whole objects detected by a cascade of two nodes, as an array of shape (n, 4)
-        with the columns x, y, score and scale, or None."""
+        """Return the whole objects detected by a cascade of two nodes, or None.
+
+        The result has shape (n, 4), with the columns x, y, score and scale.
+        """
         if self.face_cascade is None or self.face_cascade.second is None:
             return None
         detector = self.pool, self.reference_length, self.scales_per_octave
@@ -296,8 +302,10 @@ class WindowSearch:
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
 
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
-        """Return the distinct maxima of several searches, as an array of shape (n, 4) with the
-        columns x, y, score and scale."""
+        """Return the distinct maxima of several searches.
+
+        The result has shape (n, 4), with the columns x, y, score and scale.
+        """
         x, y, score, scale = maxima.T
         return suppress_non_maxima(
             x,
@@ -318,9 +326,11 @@ class WindowSearch:
         max_detections: int,
         objects: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
-        """Return the local maxima of some keypoints from one pass over the pyramid, as arrays of
-        shape (n, 4) with the columns x, y, score and scale; whole objects (`WHOLE`) are included if
-        they are given, as by :meth:`objects`."""
+        """Return the local maxima of some keypoints from one pass over the pyramid.
+
+        The arrays have shape (n, 4), with the columns x, y, score and scale. Whole objects
+        (`WHOLE`) are included if they are given, as by :meth:`objects`.
+        """
         scored = list(self._scored(levels, names, mode, objects))
         maxima = {} if objects is None else {WHOLE: objects}
         for name in names:

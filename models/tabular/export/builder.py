@@ -23,8 +23,8 @@ def formula_of(model: Any) -> Formula:
     Parameters
     ----------
     model : TabularModel, fitted estimator or fitted Pipeline
-        Estimator that is linear or a sum of responses to single columns, or a pipeline that ends in
-        such an estimator.
+        Linear model, sum of responses to single columns, or pipeline that ends in such an
+        estimator.
 
     Returns
     -------

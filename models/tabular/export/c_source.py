@@ -1,4 +1,4 @@
-"""Formula as a single C99 file that uses only standard headers and allocates no memory."""
+"""Export of a formula as a C99 file that uses only standard headers and allocates no memory."""
 
 import re
 from collections.abc import Iterable
@@ -33,15 +33,15 @@ static int is_word(const char *cell, const char *word)
 
 
 def write_c(formula: Formula, stem: str = "model") -> bytes:
-    """Return C99 source with the names of the inputs and a function that evaluates the model.
+    """Return C99 source code with the names of the inputs and a function that evaluates the model.
 
-    The function maps a row to scores, a class, and probabilities or predictions.
+    The function converts a row to scores, a class, and probabilities or predictions.
 
     Parameters
     ----------
     formula : Formula
     stem : str, default "model"
-        Prefix of the names in the source, converted to a valid identifier.
+        Prefix of the names in the source code, which is converted to a valid identifier.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Inputs of a fitted model as functions of one table cell.
+"""Inputs of a fitted model as functions of a table cell.
 
-They are traced through encodings and the steps of scikit-learn pipelines.
+They follow from the encodings and from the steps of scikit-learn pipelines.
 """
 
 import warnings
@@ -41,15 +41,17 @@ class Feature:
     style : str, default ""
         See :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     offset : float, default 0.0
-        Offset of dates; days since 2020 have fewer digits than days since 1970.
+        Number of days that is subtracted from dates, since days since 2020 have fewer digits than
+        days since 1970.
     value : Expression, optional
         Expression for a numeric or date cell minus ``offset``; the default is the cell itself.
     levels : dict or None, default None
-        Number for each value of a category.
+        Value of the input for each level of a category.
     other : float, default NaN
-        Number for any other value of a category.
+        Value of the input for any other level.
     missing : float or str, default NaN
-        Number for an empty cell, or the word that replaces it before categories are encoded.
+        Value of the input for an empty cell, or the text that replaces the cell before categories
+        are encoded.
     """
 
     column: str
@@ -75,7 +77,7 @@ class Feature:
         )
 
     def then(self, op: str, number: float) -> "Feature":
-        """Return the feature with an additional operation."""
+        """Return the feature followed by an additional operation."""
         act = _ACTIONS[op]
         return replace(
             self,
@@ -118,7 +120,7 @@ def _tables(name: str, levels: Sequence[Any], encoded: np.ndarray) -> list[Featu
 
 
 def transformed(step: Any, features: list[Feature]) -> list[Feature]:
-    """Apply a fitted step of a pipeline to features.
+    """Return the features after a fitted step of a pipeline.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Formula of a model for export and explanation, with expressions of the cells of a row.
+"""Formula of a model for export and explanation, in terms of the cells of a row.
 
-The writers differ only in syntax.
+The export formats differ only in their syntax.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,12 +43,12 @@ class Formula:
     terms : tuple of (str, tuple of Expression)
         Columns and their contributions to each score; a column may have several terms.
     stages : list of dict
-        Expressions by name; each stage uses only earlier stages. The first stage contains the
-        terms, numbered by term and score (a1_1, a1_2, ...), and the second the scores (s1, s2,
-        ...).
+        Named expressions; each stage uses only earlier stages. The first stage contains the terms,
+        numbered by term and score (a1_1, a1_2, ...), and the second stage contains the scores (s1,
+        s2, ...).
     results : list of (str, str, Expression)
         Type of each result ("score", "probability" or "prediction"), its output or class, and its
-        value.
+        expression.
     """
 
     columns: dict[str, str]
@@ -62,8 +62,9 @@ class Formula:
     results: list[tuple[str, str, Expression]]
 
     def contributions(self, frame: pd.DataFrame) -> np.ndarray:
-        """Compute the contribution of each column in each row; the result has shape (n_rows,
-        n_columns, n_outputs).
+        """Compute the contribution of each column in each row.
+
+        The result has shape (n_rows, n_columns, n_outputs).
 
         Raises
         ------
@@ -85,7 +86,7 @@ class Formula:
         return added
 
     def record(self) -> dict[str, Any]:
-        """Return the formula as JSON values in the format of docs/export.md; NaN becomes None."""
+        """Return the formula in the JSON format of docs/export.md; NaN becomes None."""
         return {
             "format": "annealed formula",
             "version": 1,
@@ -129,7 +130,7 @@ class Printer:
     Parameters
     ----------
     symbols : dict
-        For each operation, the function that prints it, given the printed operands. "cell", "is"
+        Functions that print each operation, given the printed operands. The operations "cell", "is"
         and "empty" have variants for dates and text: "cell date", "is text", "empty date" and
         "empty text".
     literal : function
@@ -139,7 +140,7 @@ class Printer:
     kinds : dict
         Kind of each column.
     names : dict, optional
-        Printed locations of expressions, where these differ from their names.
+        Printed names of expressions, where they differ from the names in the formula.
     """
 
     symbols: Mapping[str, Callable[..., Any]]

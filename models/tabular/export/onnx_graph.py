@@ -1,4 +1,4 @@
-"""Formula as an ONNX graph in float32, with the output names that skl2onnx uses."""
+"""Export of a formula as an ONNX graph in float32, with the output names of skl2onnx."""
 
 from collections.abc import Callable
 from functools import partial
@@ -35,8 +35,8 @@ def write_onnx(formula: Formula) -> bytes:
     Inputs are text, float32 or, for dates, days since 1970 in float64.
 
     Classifiers have the outputs ``label``, of shape (n_rows,), and ``probabilities``, of shape
-    (n_rows, n_classes); regression models have ``variable``, of shape (n_rows, n_outputs). Both
-    have ``score``, of shape (n_rows, n_scores).
+    (n_rows, n_classes). Regression models have the output ``variable``, of shape (n_rows,
+    n_outputs). Both have the output ``score``, of shape (n_rows, n_scores).
 
     Parameters
     ----------
@@ -149,8 +149,7 @@ class _Graph:
         return self.constant(np.full((1, 1), value, np.float32))
 
     def encoders(self) -> list[Any]:
-        """Return nodes that map words to numbers, with -1 for empty text and -2 for unknown
-        words."""
+        """Return nodes that map words to numbers; empty text is -1, and unknown words are -2."""
         from onnx import helper
 
         words, numbers = ["", *self.words], [-1.0, *self.words.values()]

@@ -1,4 +1,4 @@
-"""Formula as a score sheet with input cells and formulas for their contributions."""
+"""Export of a formula as a score sheet with input cells and the formulas of their contributions."""
 
 import csv
 import io
@@ -13,10 +13,10 @@ _NAMES = {"score": "score", "probability": "probability of", "prediction": "pred
 
 
 def write_csv(formula: Formula) -> bytes:
-    """Return the score sheet as CSV text with a line of names and a line of empty cells and
-    formulas.
+    """Return the score sheet as CSV text.
 
-    The errors are those of :func:`cells`.
+    The first line contains the names, and the second line contains empty cells and formulas. The
+    errors are those of :func:`cells`.
     """
     names, line = cells(formula)
     out = io.StringIO()
@@ -59,8 +59,7 @@ def write_xlsx(formula: Formula) -> bytes:
 
 
 def cells(formula: Formula) -> tuple[list[str], list[str]]:
-    """Return the column names and one row, which has empty cells for the model's columns, followed
-    by formulas.
+    """Return the column names and one row, with an empty cell for each column, and formulas.
 
     Raises
     ------

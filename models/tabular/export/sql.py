@@ -1,4 +1,4 @@
-"""Formula as a single database query."""
+"""Export of a formula as a database query."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -22,15 +22,15 @@ _NO_EXP = (
 
 @dataclass(frozen=True)
 class Dialect:
-    """Syntax of a database.
+    """SQL dialect of a database.
 
     Parameters
     ----------
     double : str
         Name of the double-precision type.
     number : str
-        Expression that converts a cell ``{0}`` with the text ``{1}`` to a number; an invalid cell
-        gives NULL or a number that is not finite.
+        Expression that converts a cell ``{0}`` with the text ``{1}`` to a number. The result for an
+        invalid cell is NULL or not finite.
     text : str
         Expression that converts a cell ``{}`` to text for exact comparison.
     days : str
@@ -38,7 +38,7 @@ class Dialect:
     quote : str, default '"'
         Quotation mark of names.
     backslash : bool, default False
-        Whether a backslash in text is an escape character.
+        Whether backslashes in text are escape characters.
     maximum : str
         Function that returns the larger of two numbers.
     """
@@ -121,17 +121,16 @@ DIALECTS = {
 def write_sql(
     formula: Formula, table: str = "data", dialect: str = "postgres", keys: Sequence[str] = ()
 ) -> bytes:
-    """Return a query that computes scores, class probabilities and predictions for the rows of a
-    table.
+    """Return a query that computes scores, probabilities and predictions for the rows of a table.
 
     Parameters
     ----------
     formula : Formula
     table : str, default "data"
-        Name of the table; dots separate it from its schema.
+        Name of the table, which may be preceded by its schema and a dot.
     dialect : {"postgres", "sqlite", "duckdb", "mysql", "bigquery"}, default "postgres"
     keys : sequence of str, default ()
-        Columns of the table that are placed before the scores.
+        Columns of the table to copy to the result, before the scores.
 
     Returns
     -------

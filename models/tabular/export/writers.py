@@ -1,4 +1,4 @@
-"""Export of a fitted model to the format of a file's suffix."""
+"""Export of a fitted model to a file in the format given by its suffix."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -41,9 +41,9 @@ def export(
 ) -> None:
     """Write a fitted model in a format that runs without Python.
 
-    The suffix of the file determines the format: ``.sql`` is a query, ``.onnx`` a graph in float32,
-    ``.c`` C99 source code, ``.json`` the formula itself, and ``.xlsx`` and ``.csv`` are score
-    sheets. The page docs/export.md describes each format.
+    The suffix of the file determines the format. ``.sql`` is a query, ``.onnx`` is a graph in
+    float32, ``.c`` is C99 source code, ``.json`` is the formula itself, and ``.xlsx`` and ``.csv``
+    are score sheets. The page docs/export.md describes each format.
 
     Parameters
     ----------

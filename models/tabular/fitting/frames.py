@@ -25,11 +25,11 @@ def table_from_frame(
     ----------
     frame : DataFrame
     target : str, Series or None
-        Name of a column of the frame, or the target itself; None raises an error.
+        Name of a column of the frame, or the target itself. None is an error.
     request : SelectionOptions
-        Names of special columns, and options for reading columns.
+        Names of columns with a special role, and options for reading columns.
     notes : list of str
-        Notes that precede the notes about the columns.
+        Messages that precede the messages about the columns.
     logarithms : bool
         Whether skewed numbers may be replaced by their logarithms.
 
@@ -109,7 +109,7 @@ def _kinds(names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
 
 
 def check_names(names: Sequence[str], include: Sequence[str], exclude: Sequence[str]) -> None:
-    """Check that the given columns exist and that none of them is both included and excluded."""
+    """Check that the given columns exist, and that no column is both included and excluded."""
     for option, given in (("--include", include), ("--exclude", exclude)):
         for name in given:
             check_column(name, names, option)
@@ -122,8 +122,10 @@ def check_names(names: Sequence[str], include: Sequence[str], exclude: Sequence[
 
 
 def check_column(name: str, names: Sequence[str], option: str) -> None:
-    """Check that a column exists; the error message mentions ``option``, which refers to the
-    column."""
+    """Check that a column exists.
+
+    The error message names ``option``, which refers to the column.
+    """
     if name not in names:
         raise ValueError(
             f"column {name!r} for {option} does not exist{suggestion(name, names)}; "
@@ -140,7 +142,7 @@ def target_of(frame: pd.DataFrame, name: str | None) -> pd.Series:
 
 
 def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
-    """Return the sample weights of some rows, or None without a column of weights."""
+    """Return the sample weights of some rows, or None without weights."""
     if name is None:
         return None
     check_column(name, list(frame.columns), "--weight")
@@ -191,12 +193,12 @@ def _times(
 
 
 def labels_of(target: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the target of some rows; labels are converted to text."""
+    """Return the target of some rows, with labels converted to text."""
     return target[rows].astype(str) if target.dtype == object else target[rows]
 
 
 def rows_with_target(y: np.ndarray, notes: list[str]) -> np.ndarray:
-    """Return the rows that have a target, and add a note about the dropped rows."""
+    """Return the rows that have a target, and add a message about the dropped rows."""
     rows = np.flatnonzero(~pd.isna(y))
     if not len(rows):
         raise ValueError(

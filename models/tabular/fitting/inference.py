@@ -1,5 +1,4 @@
-"""Statistical guarantees of a selection: false discovery rate, p-values and confidence
-intervals."""
+"""Statistical guarantees of a selection: false discovery rate, p-values and intervals."""
 
 from typing import Any
 
@@ -21,7 +20,8 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
     ----------
     table : Table
     model : FSAClassifier or FSARegressor
-        Estimator whose columns are tested, except its required columns, which are always selected.
+        Estimator whose columns are tested. Its required columns are not tested, but are always
+        selected.
     fdr : float
         False discovery rate in (0, 1).
 
@@ -30,8 +30,8 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
     names : list of str
         Names of the selected columns, possibly none.
     certainty : dict
-        ``fdr``, ``chosen_by``, ``method``, ``estimated_fdr`` (None if nothing is selected),
-        ``exchangeability`` (p-value of the diagnostic, None without knockoffs), and ``notes``
+        Entries ``fdr``, ``chosen_by``, ``method``, ``estimated_fdr`` (None if nothing is selected),
+        ``exchangeability`` (p-value of the diagnostic; None without knockoffs), and ``notes``
         (lines to print).
 
     Raises
@@ -78,8 +78,10 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
 def add_certainty(
     columns: list[dict[str, Any]], table: Table, model: Any, intervals: bool
 ) -> list[str]:
-    """Add a ``pvalue`` to each selected column and, if ``intervals`` is set, a 95% ``interval``.
-    Return one-line messages that explain missing values."""
+    """Add a ``pvalue`` and, if ``intervals`` is set, a 95% ``interval`` to each selected column.
+
+    One-line messages that explain missing values are returned.
+    """
     notes: list[str] = []
     if not columns:
         return notes

@@ -1,5 +1,4 @@
-"""Detection of target leakage: columns that predict the target almost perfectly, and test rows that
-duplicate training rows."""
+"""Detection of target leakage, and of test rows that duplicate training rows."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,8 +15,7 @@ _COLUMNS = 1_000  # number of columns that are sorted together
 
 
 def leaks(table: Table, task: str) -> list[str]:
-    """Return a one-line warning for each column that predicts the target almost perfectly by
-    itself.
+    """Return a one-line warning for each column that alone predicts the target almost perfectly.
 
     A numeric target is predicted by least squares on the column. Classes are predicted by a tree
     with two leaves per class and at least five rows per leaf.
@@ -84,8 +82,11 @@ def _correlated(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str]:
-    """Return a one-line warning for each column whose cells are missing exactly in the rows with
-    one value of the target. ``gaps`` holds the names and the masks of missing cells."""
+    """Return a one-line warning for each column whose missing cells reveal the target.
+
+    The cells of such a column are missing exactly in the rows with one value of the target.
+    ``gaps`` contains the names of the columns and the masks of their missing cells.
+    """
     lines = []
     for name, missing in gaps:
         if (
@@ -100,8 +101,10 @@ def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str
 
 
 def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
-    """Return one-line warnings about test rows that duplicate training rows, if training rows are
-    mostly distinct, and about test rows of unknown classes."""
+    """Return one-line warnings about duplicates and unknown classes among the test rows.
+
+    Test rows that duplicate training rows are reported if most training rows are distinct.
+    """
     n, lines, known = len(test.y), [], set(_row_keys(train, train.X.dtype))
     if 2 * len(known) >= len(train.y) and (
         n_equal := sum(key in known for key in _row_keys(test, train.X.dtype))

@@ -1,4 +1,4 @@
-"""Options of a selection, each defined together with the help text of ``annealed select``."""
+"""Options of a selection, with the help texts of ``annealed select``."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +17,7 @@ Dates = Literal["dayfirst", "monthfirst"]
 
 
 def option(panel: str, *flags: str, **settings: Any) -> dict[str, Any]:
-    """Return the metadata of a field: the arguments of its command-line option and its help
-    panel."""
+    """Return the metadata of a field: the arguments of its option, and its help panel."""
     return {"flags": flags, "rich_help_panel": panel, **settings}
 
 
@@ -30,7 +29,7 @@ _MAX_WEIGHT = 1e100  # sums of larger weights may overflow
 
 
 def parse_number(option: str, given: str, text: str | None = None) -> float:
-    """Parse the number in the value of an option; the default is the part after the last "=".
+    """Parse the number in the value of an option; by default, it follows the last "=".
 
     Raises
     ------
@@ -199,7 +198,9 @@ class SelectionOptions(SelectionParameters):
     """Parameters of a selection in the notation of ``annealed select``."""
 
     def check(self, k: Any) -> None:
-        """Check that the options are compatible; ``k`` is a number, "auto" or None.
+        """Check that the options are compatible with each other and with ``k``.
+
+        ``k`` is a number, "auto" or None.
 
         Raises
         ------
@@ -207,7 +208,7 @@ class SelectionOptions(SelectionParameters):
             If two options exclude each other.
         """
         if (k is None) == (self.fdr is None):
-            raise ValueError("expected exactly one of the options -k and --fdr")
+            raise ValueError("expected exactly one of -k (a number of columns, or auto) and --fdr")
         if self.size_rule != "explained" and k != "auto":
             raise ValueError(f"--size-rule {self.size_rule} is only available with -k auto")
         if self.card and k == "auto":
@@ -242,7 +243,7 @@ class SelectionOptions(SelectionParameters):
             if chosen[option] and chosen[other]:
                 raise ValueError(f"{option} is not available with {other}; use only one of them")
         if self.fdr is not None and not 0 < self.fdr < 1:
-            raise ValueError(f"fdr={self.fdr!r} is not valid; expected a number > 0 and < 1")
+            raise ValueError(f"fdr={self.fdr!r} is not valid; expected a number in (0, 1)")
         lists = {
             "--monotone": self.monotone,
             "--bounds": self.bounds,
@@ -265,27 +266,24 @@ class SelectionOptions(SelectionParameters):
 
     @property
     def keep_missing(self) -> bool:
-        """Whether missing numbers have a separate response instead of being replaced by the
-        median."""
+        """Whether missing numbers have a separate response; otherwise, the median replaces them."""
         return self.card or self.response == "piecewise"
 
     @property
     def offset_column(self) -> tuple[str, str] | None:
-        """Column of the offset and its link, which is "log" for exposures and "identity"
-        otherwise."""
+        """Column of the offset, and its link: "log" for exposures, otherwise "identity"."""
         name, link = self.exposure or self.offset, "log" if self.exposure else "identity"
         return None if name is None else (name, link)
 
     @property
     def of_rows(self) -> dict[str, str]:
-        """Options that name columns with properties of rows, such as weights, and the named
-        columns."""
+        """Columns with properties of rows, such as weights, by the name of their option."""
         names = ("row_groups", "weight", "offset", "exposure", "time")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
     def measure(self) -> str | None:
-        """Score by which the size is chosen; the default for a loss with a log link is D^2."""
+        """Score by which the size is chosen; D^2 by default for a loss with a log link."""
         from ....learners.objective.losses import LOSSES
 
         log_link = self.loss in LOSSES and LOSSES[self.loss].link == "log"
@@ -300,8 +298,9 @@ class SelectionOptions(SelectionParameters):
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
-        """Return the options of an estimator, with mappings converted to the notation of the
-        command line. For example, ``{"age": (0, None)}`` becomes ``age=0:``.
+        """Return the options of an estimator in the notation of the command line.
+
+        For example, ``{"age": (0, None)}`` becomes ``age=0:``.
 
         Examples
         --------

@@ -50,19 +50,19 @@ class Selection:
     model : FSAClassifier, FSARegressor or ScoreCardClassifier
         Estimator fitted to all rows.
     columns : list of dict
-        Selected columns by decreasing effect; empty if a constant model is as good. The keys are
-        ``name``, ``coefficient`` (None for response curves and score cards), ``effect`` (standard
-        deviation of the contribution to the score), ``stability`` (fraction of the halves that
-        select the column), ``levels`` or ``curve``, ``distribution`` for numbers and dates,
-        ``alternatives`` and, in a report, ``cost`` (:func:`.validation.costs`).
+        Selected columns, in order of decreasing effect; empty if a constant model is as good. The
+        keys are ``name``, ``coefficient`` (None for response curves and score cards), ``effect``
+        (standard deviation of the contribution to the score), ``stability`` (fraction of the random
+        halves in which the column is selected), ``levels`` or ``curve``, ``distribution`` for
+        numbers and dates, ``alternatives`` and, in a report, ``cost`` (:func:`.validation.costs`).
     validation : Validation
     kappa : float or None
-        Agreement between the selections on random halves, corrected for chance.
+        Chance-corrected agreement between the selections on random halves.
     size_chosen : bool
         Whether the size was chosen by cross-validation.
     request : SelectionOptions
     sample : Table
-        Rows used to choose and score the size, in the encoding of the table.
+        Rows on which the size was chosen and scored, in the encoding of the table.
     splits : list of (ndarray, ndarray)
         Training and held-out rows of each fold of the sample.
     settings : dict
@@ -88,8 +88,10 @@ class Selection:
     interaction: dict[str, Any] | None = None
 
     def add_certainty(self) -> None:
-        """Add p-values and, if requested, intervals to the columns. The notes explain missing
-        values."""
+        """Add p-values and, if requested, intervals to the columns.
+
+        Messages that explain missing values are added to the notes.
+        """
         if self.request.card or self.table.fit_options:  # not valid with weights or offsets
             return
         from .inference import add_certainty
@@ -98,8 +100,10 @@ class Selection:
         self.certainty["notes"] = [*self.certainty.get("notes", ()), *more]
 
     def add_details(self, progress: Progress = lambda iterable, what: iterable) -> None:
-        """Add the details of a report once: p-values, the cost of each column, and the strongest
-        interaction."""
+        """Add p-values, the cost of each column, and the strongest interaction for a report.
+
+        A second call has no effect.
+        """
         if not self.certainty:
             self.add_certainty()
         if self.columns and self.splits and not self.request.card and self.interaction is None:
@@ -110,7 +114,7 @@ class Selection:
 
     @property
     def sources(self) -> list[str]:
-        """Columns of the file from which the selected columns are derived, in the same order."""
+        """Columns of the file from which the selected columns are computed, in the same order."""
         made_of = {column.name: column.source for column in self.table.encoding.columns}
         return list(dict.fromkeys(made_of[column["name"]] for column in self.columns))
 
@@ -120,8 +124,10 @@ class Selection:
         return [column.name for column in self.table.encoding.columns if column.form == LOGARITHM]
 
     def to_model(self, target: str | None) -> TabularModel:
-        """Return the model for ``annealed predict``, with the target's name and the cross-validated
-        scores in its header."""
+        """Return the model for ``annealed predict``.
+
+        Its header contains the name of the target and the cross-validated scores.
+        """
         return TabularModel.from_estimator(
             self.model,
             self.table.encoding,
@@ -133,8 +139,11 @@ class Selection:
 
     @property
     def card(self) -> dict[str, Any] | None:
-        """Return the rules with their points, and the probability and number of rows for each sum
-        of points, or None if there is no score card."""
+        """Return the rules of a score card, and its risk table; None if there is no score card.
+
+        The rules include their points. The risk table contains the probability and the number of
+        rows for each sum of points.
+        """
         if not isinstance(self.model, ScoreCardClassifier):
             return None
         encoding, model = self.table.encoding, self.model
@@ -158,8 +167,10 @@ class Selection:
 
     @property
     def nothing(self) -> str:
-        """Return a one-line explanation of why no column was selected, with the rule and the best
-        size."""
+        """Return a line that explains why no column was selected.
+
+        The line states the rule and the best size.
+        """
         v = self.validation
         if "fdr" in self.certainty:
             return (
@@ -175,7 +186,7 @@ class Selection:
         return f"{line}; the best size, -k {k}, has a cross-validated {measure} of {score:.3f}"
 
     def record(self) -> dict[str, Any]:
-        """Return the selection for JSON."""
+        """Return the selection as JSON values."""
         v = self.validation
         sizes = zip(v.sizes, v.path_scores, v.path.T, v.losses.T)
         path = [
@@ -306,8 +317,9 @@ def _with_task(table: Table, request: SelectionOptions) -> tuple[Table, str]:
 def guess_task(y: np.ndarray) -> str:
     """Return "classification" or "regression", depending on the values of the target.
 
-    Text, booleans and at most ``MAX_CLASSES`` distinct integers give "classification". Numbers with
-    more than two distinct values, and more than half as many as rows, always give "regression".
+    The task is classification for text, booleans, and at most ``MAX_CLASSES`` distinct integers. It
+    is always regression for numbers whose distinct values number more than two and more than half
+    of the rows.
 
     Examples
     --------
@@ -322,8 +334,7 @@ def guess_task(y: np.ndarray) -> str:
 
 
 def task_note(y: np.ndarray, task: str) -> list[str]:
-    """Return a one-line message about the result of :func:`guess_task` if it is uncertain, as for
-    integers."""
+    """Return a one-line message if the result of :func:`guess_task` is uncertain."""
     values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
     if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
         return []
@@ -343,8 +354,10 @@ def task_note(y: np.ndarray, task: str) -> list[str]:
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
-    """Return the rows that are alone in their class, or no rows if fewer than two classes would
-    remain."""
+    """Return the rows that are alone in their class.
+
+    The result is empty if fewer than two classes would remain without these rows.
+    """
     _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
     return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)
 
@@ -394,7 +407,7 @@ def select_columns(
     sample: Table | None = None,
     fit: Callable[[Any, int, Table], Any] = fitted,
 ) -> Selection:
-    """Select columns with FSA; their number is given or chosen by cross-validation.
+    """Select columns by FSA; their number is given or chosen by cross-validation.
 
     Parameters
     ----------
@@ -407,10 +420,10 @@ def select_columns(
     progress : function
         Function that is called with an iterable and a label, and returns the wrapped iterable.
     only : sequence of str or None, default None
-        Columns of the final model, either k columns or an empty sequence. For the scores and the
-        stability, k columns are selected again.
+        Columns of the final model, either k columns or an empty sequence. The scores and the
+        stability refer to a separate selection of k columns.
     sample : Table or None, default None
-        Rows used to choose and score the size, and to measure stability; None means all.
+        Rows on which the size is chosen and scored and the stability is measured; None means all.
     fit : function
         Function that is called with the estimator, the size and the table, and fits the final
         model.
@@ -534,7 +547,7 @@ def _describe(
 
 
 def shown(column: dict[str, Any]) -> str:
-    """Return the name of a selected column, or log(NAME) if its logarithm is used."""
+    """Return the name of a selected column; log(NAME) if its logarithm is used."""
     return f"log({column['name']})" if column.get("form") == LOGARITHM else column["name"]
 
 

@@ -43,8 +43,9 @@ _PARTS: dict[str, Any] = {
 
 
 def units_of(table: Table, prefixes: Sequence[str]) -> np.ndarray:
-    """Return the unit of selection of each matrix column, which is a column of the table or a group
-    of columns with a common prefix.
+    """Return the unit of selection to which each matrix column belongs.
+
+    A unit is a column of the table, or a group of columns with a common prefix.
 
     Raises
     ------
@@ -65,7 +66,7 @@ def units_of(table: Table, prefixes: Sequence[str]) -> np.ndarray:
 
 
 def make_model(request: SelectionOptions, table: Table, task: str, k: int) -> Any:
-    """Return the estimator for k units.
+    """Return the estimator that selects k units.
 
     Raises
     ------

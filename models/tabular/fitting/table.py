@@ -1,4 +1,4 @@
-"""Encoding of a table as a matrix: column types, dropped columns and the reasons for dropping."""
+"""Encoding of a table as a matrix: types of columns, and dropped columns with the reasons."""
 
 import re
 from collections import defaultdict
@@ -101,7 +101,7 @@ _ROW_NUMBERS = "row numbers (override: --include COLUMN)"
 
 @dataclass
 class Table:
-    """Table encoded as numbers.
+    """Table that is encoded as numbers.
 
     Attributes
     ----------
@@ -110,15 +110,15 @@ class Table:
     y : ndarray of shape (n_rows,)
         Target; rows without a target are dropped.
     encoding : TableEncoding
-        Meaning of each column of the matrix.
+        Encoding of the table's columns, which describes each column of the matrix.
     left_out : dict of str to str
-        Reasons why columns were dropped, by column.
+        Reason why each dropped column was dropped.
     notes : list of str
-        One line per decision.
+        One-line messages about the decisions.
     rows : ndarray of shape (n_rows,), int
         Positions of the rows in the file.
     row_groups : ndarray of shape (n_rows,) or None
-        Labels of groups of rows that stay together in cross-validation.
+        Group of each row. The rows of a group stay together in cross-validation.
     weight : ndarray of shape (n_rows,) or None
         Sample weights.
     offset : ndarray of shape (n_rows,) or None
@@ -162,14 +162,14 @@ class Table:
         return {name: values for name, values in given.items() if values is not None}
 
     def columns_of(self, names: Collection[str]) -> np.ndarray:
-        """Return the mask of the matrix columns that encode some columns of the table."""
+        """Return the mask of the matrix columns that encode the given columns of the table."""
         wanted = set(names)
         return np.isin(
             self.encoding.groups, [i for i, name in enumerate(self.names) if name in wanted]
         )
 
     def take(self, rows: np.ndarray) -> "Table":
-        """Return the table restricted to some rows."""
+        """Return the table restricted to the given rows."""
         per_row = ("X", "y", "rows", "row_groups", "weight", "offset", "times", "duplicate_of")
         parts = {
             name: value[rows]
@@ -179,8 +179,10 @@ class Table:
         return replace(self, **parts, notes=list(self.notes))
 
     def better_logarithms(self, task: str) -> list[str]:
-        """Return the skewed columns whose logarithm has a higher squared correlation with the
-        target (summed over the classes) than the column itself."""
+        """Return the skewed columns whose logarithms are more correlated with the target.
+
+        Squared correlations are compared, summed over the classes.
+        """
         T = (
             (self.y[:, None] == np.unique(self.y)).astype(np.float64)
             if task == "classification"
@@ -201,8 +203,10 @@ class Table:
         return list(compress(self.skewed, shares(np.log(X)) > shares(X)))
 
     def with_logarithms(self, names: Collection[str]) -> "Table":
-        """Return the table with some columns replaced by their logarithms. Numbers that are not
-        positive are first replaced by the median."""
+        """Return the table with some columns replaced by their logarithms.
+
+        Numbers that are not positive are first replaced by the median.
+        """
         if not names:
             return self
         X, place, wanted, columns = (
@@ -228,8 +232,10 @@ class Table:
         )
 
     def drop_rows(self, single: np.ndarray) -> "Table":
-        """Return the table without the given rows, each of which is alone in its class, and with a
-        note about each row."""
+        """Return the table without rows that are alone in their class.
+
+        A message about each of these rows is added.
+        """
         # classes are integers
         labels = self.y.astype(int) if self.y.dtype.kind == "f" else self.y
         remaining = self.take(np.delete(np.arange(len(self.y)), single))
@@ -241,8 +247,9 @@ class Table:
         return remaining
 
     def sampled(self, task: str, seed: int, split_duplicates: bool = False) -> "Table":
-        """Return at most ``max_rows`` rows in memory, stratified by the target, together with their
-        duplicates. The notes report the sampling and the duplicates."""
+        """Return at most ``max_rows`` rows in memory, stratified by the target. Their duplicates
+        are also included. Messages about the sampling and the duplicates are added.
+        """
         n, small = len(self.y), replace(self, notes=list(self.notes))
         if n > self.max_rows:
             rng = np.random.default_rng(seed)
@@ -314,8 +321,10 @@ class _Decisions:
         style: str = "",
         levels: Any = (),
     ) -> None:
-        """Decide how to encode a column of numbers, with NaN for missing values; ``read`` is a note
-        about the conversion of its cells."""
+        """Decide how to encode a column of numbers, where missing values are NaN.
+
+        ``read`` is a message about the conversion of the cells.
+        """
         if read:
             self.done[read].append(name)
         missing = np.isnan(numbers)
@@ -348,8 +357,10 @@ class _Decisions:
         self.columns.append(ColumnEncoding(name, NUMBER, None if self.keep_missing else median))
 
     def dates(self, name: str, numbers: np.ndarray, style: str, read: str) -> None:
-        """Decide how to encode a column of dates: days represent the trend, and recurring parts
-        such as months become categories."""
+        """Decide how to encode a column of dates.
+
+        Days represent the trend, and recurring parts such as months become categories.
+        """
         self.number(name, numbers, read, DATE, style)
         present = numbers[np.isfinite(numbers)]
         for form, n_min in PARTS.items():
@@ -361,8 +372,10 @@ class _Decisions:
                 self.category(part, part_of(numbers, form), form, style)
 
     def category(self, name: str, words: np.ndarray, form: str = "", style: str = "") -> None:
-        """Decide how to encode a column of text: one level is the reference, and rare levels are
-        merged."""
+        """Decide how to encode a column of text.
+
+        One level is the reference, and rare levels are merged.
+        """
         present = np.array([word for word in words if word is not None], object)
         n_missing = len(words) - len(present)
         if n_missing > MAX_MISSING * len(words):
@@ -408,7 +421,7 @@ class _Decisions:
             self.done[f"with levels in fewer than {_MIN_ROWS} rows, which are merged"].append(name)
 
     def notes(self) -> list[str]:
-        """Return one line per reason."""
+        """Return one line for each reason."""
         lines = {
             f"dropped, {why}": names for why, names in by_reason(self.left_out).items()
         } | self.done
@@ -427,8 +440,10 @@ def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
 
 
 def order_of(levels: Collection[str]) -> tuple[str, ...]:
-    """Return distinct words in their order if they are answers on a known scale, numbers with
-    words, or ranges of numbers. Otherwise, return an empty tuple.
+    """Return distinct words in ascending order if they have an order.
+
+    The words must be answers on a known scale, numbers followed by words, or ranges of numbers.
+    Otherwise, the result is an empty tuple.
 
     Examples
     --------
@@ -483,10 +498,11 @@ def encode_frame(
     frame : DataFrame
         Table without the target.
     request : SelectionOptions
-        Required columns, and the order of day and month in dates such as 31/12/2019, which is
-        detected if it is not given.
+        Options that include the required columns and the order of day and month in dates such as
+        31/12/2019. This order is detected if it is not given.
     ids : collection of str
-        Columns that identify the rows (see :func:`numbers_rows`); they are dropped unless required.
+        Columns that identify the rows; see :func:`numbers_rows`. They are dropped unless they are
+        required.
     kinds : mapping of str to str
         Requested types of columns, from ``KINDS``, or levels in order, separated by "<".
     """
@@ -511,8 +527,11 @@ def encode_frame(
 
 
 def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool, str]]:
-    """Return whether each column of finite numbers is constant, its median, whether single
-    precision is sufficient, and the result of :func:`doubtful`, if any."""
+    """Return statistics of each column of finite numbers.
+
+    They are whether the column is constant, its median, whether single precision is sufficient, and
+    the result of :func:`doubtful`, if any.
+    """
     result: dict[str, tuple[bool, float, bool, str]] = {}
     for names, X in number_blocks(frame, frame.columns):
         complete = (np.abs(X) <= _MAX_NUMBER).all(axis=0) & (len(X) > 0)
@@ -529,8 +548,10 @@ def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool, 
 
 
 def doubtful(X: np.ndarray) -> dict[int, str]:
-    """Return the columns of finite numbers in which only a few digits or a single cell matter, with
-    the reason."""
+    """Return columns of finite numbers that may not be meaningful, with the reason.
+
+    In such a column, only a few digits or a single cell contain information.
+    """
     if not X.size:
         return {}
     reasons, means, spread = {}, X.mean(axis=0), X.std(axis=0, dtype=np.float64)
@@ -548,8 +569,10 @@ def doubtful(X: np.ndarray) -> dict[int, str]:
 
 
 def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
-    """Return the columns of skewed positive numbers whose logarithms are much less skewed, in a
-    sample of at most ``MAX_ROWS`` rows."""
+    """Return the columns of skewed positive numbers whose logarithms are much less skewed.
+
+    At most ``MAX_ROWS`` rows are used.
+    """
     if len(X) < _MIN_SKEWED:
         return ()
     numbers = np.isin(
@@ -575,7 +598,7 @@ def _skewness(X: np.ndarray) -> np.ndarray:
 
 
 def is_precise(numbers: np.ndarray) -> bool:
-    """Return whether single precision can represent a thousandth of the standard deviation."""
+    """Return whether single precision can resolve a thousandth of the standard deviation."""
     present = numbers[np.isfinite(numbers)]
     spread = float(present.std(dtype=np.float64)) if len(present) else 0.0
     return not len(present) or float(np.abs(present).max()) <= 1e4 * spread
@@ -668,9 +691,11 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
 
 
 def numbers_rows(values: pd.Series, first: bool) -> bool:
-    """Return whether a column identifies the rows. Such columns contain distinct integers under a
-    name like ``id``, consecutive numbers in the first column, or integers too large for exact
-    arithmetic."""
+    """Return whether a column identifies the rows.
+
+    This is the case for distinct integers in a column with a name such as ``id``, for consecutive
+    numbers in the first column, and for integers that are too large for exact arithmetic.
+    """
     named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
     if kind not in "iuf" or (kind == "f" and not named and not first) or (values == np.inf).any():
         return False
@@ -694,7 +719,7 @@ def numbers_rows(values: pd.Series, first: bool) -> bool:
 
 
 def read_target(values: pd.Series) -> np.ndarray:
-    """Return a column as labels (text, or None where empty) or as numbers (NaN where empty).
+    """Return a target as labels or as numbers; empty cells become None or NaN.
 
     Raises
     ------
@@ -744,8 +769,7 @@ def read_target(values: pd.Series) -> np.ndarray:
 def encode_matrix(
     X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()
 ) -> tuple[Any, _Decisions]:
-    """Encode a dense or sparse matrix of numbers; the result has the form of
-    :func:`encode_frame`."""
+    """Encode a dense or sparse matrix of numbers, with a result as in :func:`encode_frame`."""
     decisions = _Decisions(keep_missing, required)
     missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     if hasattr(X, "tocsr"):

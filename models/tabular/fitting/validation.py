@@ -42,21 +42,22 @@ class Validation:
     sizes : list of int
         Numbers of columns in ascending order; 0 denotes a constant model.
     path, losses : ndarray of shape (n_folds, n_sizes)
-        Accuracy, R^2 or the requested score of each size in each fold, and the loss by which the
-        size is chosen, which is the mean log loss or squared error, or the negative score. R^2 is 1
-        minus the mean squared error of the fold divided by the variance of all held-out rows.
+        Score of each size in each fold, and the loss by which the size is chosen. The score is
+        accuracy, R^2 or the requested score. The loss is the mean log loss, the mean squared error
+        or the negative score. R^2 is 1 minus the mean squared error of the fold divided by the
+        variance of all held-out rows.
     scores : dict of str to dict of str to float
         Measures on the held-out rows of all folds together, for "selected", "all columns",
         "baseline" and, if requested, "boosting" (on all columns) and "test".
     nested : bool
-        Whether the size that is scored on each fold was chosen on the remaining folds.
+        Whether the size that is scored on each fold was chosen on the other folds.
     held_out : list of int
         Number of held-out rows of each fold.
     errors : dict
-        Errors of the selected columns; see :func:`errors`.
+        Errors of the model of the selected columns; see :func:`errors`.
     calibration : tuple of (float, float) or None
-        Slope and flip of the probabilities; see :func:`.calibrate`. The scores of each fold use the
-        values estimated on the remaining folds.
+        Slope and flip rate of the probabilities; see :func:`.calibrate`. The scores of each fold
+        are computed with the values estimated on the other folds.
     """
 
     size: int
@@ -78,8 +79,7 @@ class Validation:
 
     @property
     def curve(self) -> str:
-        """Return a line of text with the scores of the selected size, its neighbours, and the size
-        with the lowest loss.
+        """One-line text with the scores of the selected size, its neighbours, and the best size.
 
         Examples
         --------
@@ -282,16 +282,18 @@ def check_score(score: str | None, task: str) -> None:
 
 
 def first_measure(task: str, score: str | None) -> tuple[int, Callable[[HeldOut], float]]:
-    """Return the sign (1 if higher is better, -1 otherwise) and the function of the main
-    measure."""
+    """Return the sign and the function of the main measure.
+
+    The sign is 1 if higher values are better, otherwise -1.
+    """
     return SCORES[score or _SHOWN[task][0]][1:]
 
 
 def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, float]:
     """Return the ``score``, if given, followed by the default measures.
 
-    These are accuracy and balanced accuracy, or R^2 and the mean absolute error. The first measure
-    is the main one. A measure is NaN if the model lacks the required probabilities.
+    The default measures are accuracy and balanced accuracy, or R^2 and the mean absolute error. The
+    first measure is the main one. A measure is NaN if the model lacks the required probabilities.
     """
     names = dict.fromkeys([score, *_SHOWN[task]] if score else _SHOWN[task])
     without = {"log_loss"} if not held.calibrated else set()
@@ -304,7 +306,9 @@ def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, fl
 
 
 def folds(table: Table, task: str, seed: int = 0) -> Splits:
-    """Return the training and test rows of up to five folds, determined by the table and the seed.
+    """Return the training and test rows of up to five folds.
+
+    The folds depend only on the table and the seed.
 
     Groups of rows and identical rows stay together. With times, the test rows of each fold are
     later than its training rows.
@@ -312,7 +316,7 @@ def folds(table: Table, task: str, seed: int = 0) -> Splits:
     Raises
     ------
     ValueError
-        If there are too few rows in total or in a class, or too few groups of rows.
+        If there are too few rows in total, rows in a class, or groups of rows.
     """
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
@@ -374,10 +378,11 @@ def validate(
 ) -> Validation:
     """Score the sizes along paths, choose a size if ``size`` is None, and score the chosen size.
 
-    All columns and a baseline are scored as well. If the size is to be chosen, :func:`chosen_size`
-    decides, and ``sizes`` must begin with 0, a constant model. A chosen size is scored by nested
-    selection: for each fold, the size is chosen by the losses on the remaining folds. This does not
-    require further fits and is more accurate than inner folds, which have fewer training rows.
+    All columns and a baseline are scored as well. If ``size`` is None, :func:`chosen_size` chooses
+    the size, and ``sizes`` must begin with 0, which denotes a constant model. The chosen size is
+    scored by nested selection, where the size for each fold is chosen by the losses on the other
+    folds. This requires no further fits, and is more accurate than inner folds, which have fewer
+    training rows.
     """
     class_weight = getattr(model, "class_weight", None)
     competitors = _competitors(task, request, model)
@@ -498,10 +503,10 @@ class _Competitor:
 def errors(held: HeldOut) -> dict[str, Any]:
     """Compute the calibration, residuals and confusion matrix of held-out rows.
 
-    ``calibration`` has the means of predicted and observed values in ten groups of rows, sorted by
-    prediction; it exists for numbers and for the probability of the second of two classes.
-    ``residuals`` has the quantiles of the residuals. ``confusion`` has the number of rows of each
-    true class (first index) and predicted class. All values are weighted.
+    ``calibration`` contains the means of predicted and observed values in ten groups of rows,
+    sorted by prediction. It exists for numbers and for the probability of the second of two
+    classes. ``residuals`` contains the quantiles of the residuals. ``confusion`` contains the
+    number of rows for each true class (first index) and predicted class. All values are weighted.
 
     Examples
     --------
@@ -569,9 +574,9 @@ def interaction(
 ) -> dict[str, Any] | None:
     """Return the pair of columns whose product explains most of the residuals of held-out rows.
 
-    The first ``_MAX_PAIRED`` numeric columns are considered. The gain of the main measure with the
-    product is also returned; the result is None if there is no pair. The same rows choose and score
-    the pair, so the result is a hint rather than a test.
+    The first ``_MAX_PAIRED`` numeric columns are considered. The gain in the main measure due to
+    the product is also returned. The result is None if there is no pair. The pair is chosen and
+    scored on the same rows, so the result is a hint and not a test.
     """
     whole, (sign, measure) = _part(table, names), first_measure(task, request.measure)
     numbers = [
@@ -703,7 +708,7 @@ def _loss(held: HeldOut, score: str | None) -> float:
 
 
 def fitted(model: Any, size: int, table: Table) -> Any:
-    """Fit an estimator of a given size; 0 gives a constant model."""
+    """Fit an estimator of a given size, where 0 means a constant model."""
     from sklearn.base import clone
 
     options = table.fit_options
@@ -713,10 +718,9 @@ def fitted(model: Any, size: int, table: Table) -> Any:
 
 
 def all_columns(task: str, table: Table, class_weight: Any = None) -> Any:
-    """Fit a ridge model on all columns, with the median in place of missing values.
+    """Fit a ridge model on all columns, with missing values replaced by the median.
 
-    The penalty is chosen by leave-one-out cross-validation, on 5,000 evenly spaced rows if there
-    are more.
+    The penalty is chosen by leave-one-out cross-validation, on at most 5,000 evenly spaced rows.
     """
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV

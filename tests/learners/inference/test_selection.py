@@ -232,7 +232,7 @@ def test_residuals_of_columns_are_what_the_others_do_not_say():
 @pytest.mark.parametrize(
     "change, said",
     [
-        ({"fdr": 0}, "fdr=0 is not valid; expected a number > 0 and < 1"),
+        ({"fdr": 0}, r"fdr=0 is not valid; expected a number in \(0, 1\)"),
         ({"fdr": 1.0}, "fdr=1.0 is not valid"),
         ({"method": "x"}, "method='x' is unknown"),
         ({"n_draws": 0}, "n_draws=0 is not valid"),

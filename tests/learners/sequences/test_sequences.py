@@ -242,8 +242,11 @@ def _with(row, column, value):
     "change, message",
     [
         ({"lengths": [40, 40]}, "lengths add up to 80; expected 240, the number of rows of X"),
-        ({"lengths": [240, 0]}, r"lengths=\[240, 0\] is not valid; expected positive integers"),
-        ({"lengths": [120.5, 119.5]}, "expected positive integers"),
+        (
+            {"lengths": [240, 0]},
+            r"lengths=\[240, 0\] is not valid; expected an integer >= 1 for each",
+        ),
+        ({"lengths": [120.5, 119.5]}, "expected an integer >= 1 for each"),
         ({"lengths": [240], "sequence": np.zeros(240)}, "both given"),
         (
             {"sequence": np.zeros(7)},

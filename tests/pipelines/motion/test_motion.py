@@ -219,13 +219,13 @@ def test_one_bad_file_does_not_stop_the_others(data, tmp_path):
         ((10, 7, 2), "2", "7 points for 2 motions; expected at least 4 points per motion, 8"),
         ((10, 7, 2), "auto", "7 points for 2 motions"),
         ((1, 20, 2), "auto", "1 frame; expected at least 2"),
-        ((10, 20, 2), "0", "--motions 0 is not valid; expected a positive integer"),
+        ((10, 20, 2), "0", "--motions 0 is not valid; expected an integer >= 1"),
         (
             (10, 20, 2),
             "21",
             "n_motions=21 is not valid; expected an integer from 1 to 20, the number of points",
         ),
-        ((10, 20, 2), "many", "--motions many is not valid; expected a positive integer or auto"),
+        ((10, 20, 2), "many", "--motions many is not valid; expected an integer >= 1 or auto"),
         (None, "2", "20 of 20 points are not visible in any frame"),
     ],
 )
@@ -252,7 +252,7 @@ def test_other_bad_calls(data, tmp_path):
         (["evaluate", "--data", tmp_path], "t: the sequence has no labels"),
         (
             ["evaluate", "--data", data, "--partitions", "0"],
-            "--partitions=0 is not valid; expected an integer >= 1",
+            "--partitions 0 is not valid; expected an integer >= 1",
         ),
         (["evaluate", "--data", data, "--method", "svm"], "method 'svm' is unknown"),
         (
@@ -273,7 +273,7 @@ def test_other_bad_calls(data, tmp_path):
         ),
         (
             ["train", "--data", data, "--out", tmp_path / "m.safetensors", "--driving", "-1"],
-            "--driving=-1 is not valid; expected an integer >= 0",
+            "--driving -1 is not valid; expected an integer >= 0",
         ),
     ):
         result = run("motion", *arguments)

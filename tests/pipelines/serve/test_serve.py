@@ -247,7 +247,7 @@ def test_what_the_detector_selected(client):
             b"text",
             {"motions": "0"},
             400,
-            "motions 0 is not valid; expected a positive integer",
+            "motions 0 is not valid; expected an integer >= 1",
         ),
         (
             "select",
@@ -452,8 +452,8 @@ def test_bad_options_are_one_line():
         port = taken.getsockname()[1]
         for options, message in (
             (("--port", port), f"port {port} ("),
-            (("--port", 70000), "--port=70000 is not valid; expected an integer from 0 to 65535"),
-            (("--workers", 0), "--workers=0 is not valid; expected an integer >= 1"),
+            (("--port", 70000), "--port 70000 is not valid; expected an integer from 0 to 65535"),
+            (("--workers", 0), "--workers 0 is not valid; expected an integer >= 1"),
             (("--host", "no.such.host.invalid"), "no.such.host.invalid, port 8000"),
         ):
             result = run("serve", *options)

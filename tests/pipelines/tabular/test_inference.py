@@ -122,9 +122,12 @@ def test_columns_that_cannot_be_tested_leave_a_line(folder):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ([], "expected exactly one of the options -k and --fdr"),
-        (["-k", 3, "--fdr", 0.1], "expected exactly one of the options -k and --fdr"),
-        (["--fdr", 1.5], "fdr=1.5 is not valid; expected a number > 0 and < 1"),
+        ([], "expected exactly one of -k (a number of columns, or auto) and --fdr"),
+        (
+            ["-k", 3, "--fdr", 0.1],
+            "expected exactly one of -k (a number of columns, or auto) and --fdr",
+        ),
+        (["--fdr", 1.5], "fdr=1.5 is not valid; expected a number in (0, 1)"),
     ],
 )
 def test_bad_options_are_one_line(folder, arguments, message):

@@ -144,7 +144,7 @@ def test_guess_task():
             "t.csv",
             "a,y\n1,2\n",
             ("--target", "y", "-k", 0),
-            "-k 0 is not valid; expected a positive integer or auto",
+            "-k 0 is not valid; expected an integer >= 1 or auto",
         ),
         (
             "t.csv",

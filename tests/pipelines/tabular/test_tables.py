@@ -236,7 +236,7 @@ NUMBERS = [f"{i % 7},{i * 0.37:.2f},{(i * i) % 11}" for i in range(40)]
         (
             rows("a,y,b", *NUMBERS),
             ("-k", "many"),
-            "-k many is not valid; expected a positive integer or auto",
+            "-k many is not valid; expected an integer >= 1 or auto",
         ),
         (
             rows("a,y,b", "1,2,3", "3,4,9"),

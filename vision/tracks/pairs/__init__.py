@@ -1,2 +1,1 @@
-"""Two-frame geometric models: fits, hypotheses, kernels of shared hypotheses, and measures of
-segmentations."""
+"""Two-frame geometric models: fits, hypotheses, kernels, and measures of segmentations."""

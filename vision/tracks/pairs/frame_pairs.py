@@ -55,15 +55,18 @@ class FramePair:
 
     @cached_property
     def moments(self) -> dict[str, np.ndarray]:
-        """Contribution of each point to the fit of each model: arrays of shape (n, q, q) by model
-        name."""
+        """Contribution of each point to the fit of each model.
+
+        The dict contains an array of shape (n, q, q) for each model name.
+        """
         moments_of = {g.name: moments(g.name, self.rows) for g in GEOMETRIES[:3]}
         return moments_of | {"epipolar": moments_of["affinity"]}  # uses the same products
 
 
 def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
-    """Choose pairs of frames whose gaps are a sixteenth to a half of the sequence and whose first
-    frames are evenly spaced.
+    """Choose pairs of frames with gaps from a sixteenth to a half of the sequence.
+
+    The first frames of the pairs are evenly spaced.
 
     Parameters
     ----------
@@ -121,7 +124,7 @@ class FramePairs:
 
     @cached_property
     def in_a_pair(self) -> np.ndarray:
-        """Mask of shape (P,): whether each point is seen in both frames of at least one pair."""
+        """Mask of the points that are seen in both frames of at least one pair."""
         inside = np.zeros(self.n_points, bool)
         for pair in self.pairs:
             inside[pair.points] = True
@@ -129,8 +132,10 @@ class FramePairs:
 
     @cached_property
     def moments_of_all(self) -> dict[str, np.ndarray]:
-        """Sums of the moments of all points of each pair: arrays of shape (n_pairs, q, q) by model
-        name."""
+        """Sums of the moments over the points of each pair.
+
+        The dict contains an array of shape (n_pairs, q, q) for each model name.
+        """
         return {
             g.name: np.array([pair.moments[g.name].sum(axis=0) for pair in self.pairs])
             for g in GEOMETRIES
@@ -158,10 +163,10 @@ class FramePairs:
 
     @cached_property
     def kernels(self) -> dict[str, np.ndarray]:
-        """Kernels of shape (P, P) by name in ``KERNELS``, each with a zero diagonal.
+        """Kernels of shape (P, P) for each name in ``KERNELS``, with a zero diagonal.
 
-        An entry is the share of hypotheses that two points have in common, averaged over the pairs
-        of frames in which both points are seen. In a sum of kernels, each kernel is divided by its
+        An entry is the fraction of hypotheses that two points share, averaged over the pairs of
+        frames in which both points are seen. In a sum of kernels, each kernel is divided by its
         mean [1]_.
         """
         rng = np.random.default_rng(0)

@@ -1,6 +1,6 @@
 """Four models of rigid motion between two frames: batched least-squares fits and distances.
 
-A row z = (x, y, x', y') holds a point in two frames. The models are:
+A row z = (x, y, x', y') contains the coordinates of a point in two frames. The models are:
 
 * "affinity": a plane in 4-D, exact for a planar body under an affine camera
 * "homography": a planar body under a perspective camera, or any body under a rotating camera
@@ -19,8 +19,11 @@ from ....learners.compilation import jit
 
 
 class Geometry(NamedTuple):
-    """Properties of a model: the number of points in a minimal fit, the number of equations per
-    point, the number of parameters, and the dimension of its manifold in 4-D."""
+    """Properties of a model.
+
+    They are the number of points in a minimal fit, the number of equations per point, the number of
+    parameters, and the dimension of the manifold in 4-D.
+    """
 
     name: str
     n_minimal: int
@@ -95,8 +98,10 @@ def fit(name: str, sums: np.ndarray) -> np.ndarray:
 
 
 def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Compute the distances of points to models: orthogonal distances in 4-D for the affine models,
-    and Sampson distances for the others.
+    """Compute the distances of points to models.
+
+    They are orthogonal distances in 4-D for the affine models, and Sampson distances for the
+    others.
 
     Parameters
     ----------
@@ -121,7 +126,7 @@ def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def own_distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Compute the distance of each point to its own model, as in :func:`distances`.
+    """Compute the distance of each point to one model per point, as in :func:`distances`.
 
     Parameters
     ----------

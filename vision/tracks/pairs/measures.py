@@ -40,7 +40,8 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
     Returns
     -------
     members : ndarray of shape (n_motions, P), bool
-        Members of each motion. Row 0 contains all points; each further row is one distinct motion.
+        Members of each motion. Row 0 contains all points, and each of the other rows is a distinct
+        motion.
     rows : list of ndarray of shape (K,), int
         Rows of each segmentation's motions, in the order of their sorted labels.
     """
@@ -63,7 +64,7 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
 def fit_measures(
     pairs: FramePairs, segmentations: Sequence[np.ndarray]
 ) -> tuple[Callable[[str, str], np.ndarray], np.ndarray]:
-    """Compute the residuals and rivals of each model in each range of gaps, and the GRIC.
+    """Compute the residuals and rivals for each model and range of frame gaps, and the GRIC.
 
     Parameters
     ----------
@@ -121,8 +122,9 @@ def fit_measures(
 
 
 def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]:
-    """Sum the moments of motions in each pair of frames; the sums of a union are the sums over its
-    parts.
+    """Sum the moments of motions in each pair of frames.
+
+    The sums for a union of motions are the sums over its parts.
 
     Parameters
     ----------
@@ -144,8 +146,7 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
 
 
 def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
-    """Compute the GRIC of each motion under its best model in each pair of frames, summed over the
-    pairs.
+    """Compute the GRIC of each motion for its best model, summed over the pairs of frames.
 
     A model whose parameters alone cost more than the best model so far is not fitted.
 
@@ -287,9 +288,10 @@ def _gric(
 
 
 def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamental") -> np.ndarray:
-    """Compute the upper quartile over the frame pairs of each point's distance to its motion's
-    model. The model is fitted to the three quarters of the motion's points with the smallest
-    distances.
+    """Compute the distance of each point to the model of its motion.
+
+    The distance is the upper quartile over the frame pairs. The model is fitted to the three
+    quarters of the motion's points with the smallest distances.
 
     Parameters
     ----------
@@ -328,8 +330,10 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
 
 
 def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
-    """Compute the ``CUTS`` of segmentations in a kernel: normalised cut per motion, and shares of
-    nearest neighbours that belong to other motions.
+    """Compute the ``CUTS`` of segmentations in a kernel.
+
+    They are the normalised cut of each motion, and fractions of nearest neighbours that belong to
+    other motions.
 
     Parameters
     ----------

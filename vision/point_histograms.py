@@ -208,8 +208,10 @@ def _histograms(
 
 @jit
 def _split_gradients(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Split the gradient at each pixel between two neighbouring directions with positive weights,
-    one along an axis and one diagonal; return the weights and the directions."""
+    """Split the gradient at each pixel between two directions, one along an axis and one diagonal.
+
+    The weights, which are positive, and the directions are returned.
+    """
     height, width = pixels.shape
     shares = np.empty((2, height, width), np.float32)
     bins = np.empty((2, height, width), np.uint8)

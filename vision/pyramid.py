@@ -53,27 +53,43 @@ class Level:
         return self.image.shape[:2]
 
     def part(self, x: int, y: int, width: int, height: int) -> npt.NDArray[np.uint8]:
-        """Return the pixels of a rectangle that starts at pixel (x, y), which may extend beyond the
-        level; border pixels are repeated."""
+        """Return the pixels of a rectangle that starts at pixel (x, y).
+
+        Parameters
+        ----------
+        x, y : int
+            First pixel; border pixels are repeated beyond the level.
+        width, height : int
+
+        Returns
+        -------
+        ndarray of shape (height, width, 3), uint8
+        """
         image, (rows, columns) = self.image, self.shape
-        left, right = min(max(x, 0), columns - 1), min(max(x + width, 1), columns)
-        top, bottom = min(max(y, 0), rows - 1), min(max(y + height, 1), rows)
-        part = image[top:bottom, left:right]
-        if part.shape[:2] == (height, width):
-            return part
-        border = top - y, y + height - bottom, left - x, x + width - right
-        return np.asarray(cv2.copyMakeBorder(part, *border, cv2.BORDER_REPLICATE), np.uint8)
+        if 0 <= x <= columns - width and 0 <= y <= rows - height:
+            return image[y : y + height, x : x + width]
+        inside = (np.arange(at, at + n) for at, n in ((y, height), (x, width)))
+        return image[np.ix_(*(i.clip(0, n - 1) for i, n in zip(inside, (rows, columns))))]
 
     def warped(
         self, matrix: npt.NDArray[np.float64], size: tuple[int, int]
     ) -> npt.NDArray[np.uint8]:
-        """Sample an image of the given width and height bilinearly; the 2 x 3 affine matrix maps
-        its pixels to the level. Border pixels are repeated."""
-        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-        border = cv2.BORDER_REPLICATE
-        return np.asarray(
-            cv2.warpAffine(self.image, matrix, size, flags=flags, borderMode=border), np.uint8
-        )
+        """Sample an image bilinearly; border pixels are repeated beyond the level.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (2, 3)
+            Affine transform from the pixels of the result to the level.
+        size : tuple of int
+            Width and height of the result.
+
+        Returns
+        -------
+        ndarray of shape (height, width, 3), uint8
+        """
+        flags, border = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, cv2.BORDER_REPLICATE
+        warped = cv2.warpAffine(self.image, matrix, size, flags=flags, borderMode=border)
+        return np.asarray(warped, np.uint8)
 
     def from_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Convert image coordinates to this level: ``(xy + 0.5) * scale - 0.5``.

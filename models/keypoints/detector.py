@@ -291,8 +291,10 @@ class KeypointDetector(ModelFile):
         o: DetectionOptions,
         min_probability: float,
     ) -> list[Instance]:
-        """Return the faces in the rotated and equalised photograph of a given shape, from its
-        pyramid."""
+        """Return the faces in the rotated and equalised photograph.
+
+        ``levels`` is the pyramid of the photograph, which has the given shape (H, W, ...).
+        """
         assert self.finder is not None
         if not levels:
             return []
@@ -364,8 +366,10 @@ class KeypointDetector(ModelFile):
     def _likely_maxima(
         self, o: DetectionOptions, min_probability: float, levels: Sequence[Level]
     ) -> dict[str, np.ndarray]:
-        """Return the local maxima of the anchors, unless all faces are requested only those near
-        likely faces."""
+        """Return the local maxima of the anchors.
+
+        Unless all faces are requested, only the neighbourhoods of likely faces are searched.
+        """
         assert self.finder is not None and o.mode is not None
         likely = None
         if min_probability > 0 and self.category is None:

@@ -361,10 +361,12 @@ class InstanceFinder:
         min_score: float,
         objects: np.ndarray,
     ) -> np.ndarray:
-        """Return the whole objects (n, 4), with the columns x, y, score and scale, that resemble a
-        face or are within a reference length of one that does: its score plus that of the shape
-        classifier, after the first stages of a refinement of the mean shape, is at least
-        ``min_score``."""
+        """Return the whole objects that resemble a face, and those near one that does.
+
+        The objects have shape (n, 4), with the columns x, y, score and scale. Their score plus that
+        of the shape classifier, after the first stages of a refinement of the mean shape, is
+        compared with ``min_score``. Objects within a reference length of a likely one are kept.
+        """
         if self.classifier is None:
             return objects
         likely, lengths = np.empty(len(objects), bool), reference_length / objects[:, 3]

@@ -109,9 +109,12 @@ class ObjectSearch:
         octaves: float,
         shifts: tuple[tuple[int, int], ...],
     ) -> np.ndarray:
-        """Return the best windows (n, 4) at maxima of the first node, on levels some octaves finer
-        than those of the second node. Shifted windows are also tried if the first one is not
-        rejected; otherwise, and where there is no such level, the score is -inf."""
+        """Return the best windows (n, 4) at maxima of the first node.
+
+        Their levels are some octaves finer than those of the second node. Shifted windows are also
+        tried if the first one is not rejected; otherwise, and if there is no such level, the score
+        is -inf.
+        """
         node, best = self.cascade.second, np.full((len(maxima), 4), -np.inf)
         assert node is not None
         pool, model, reach = node.pool, node.classifier.compiled(node.pool), max(_SHIFTS)[0]

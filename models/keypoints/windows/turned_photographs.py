@@ -125,8 +125,9 @@ def turned_maxima(
 ) -> Maxima:
     """Return the local maxima of a photograph searched at several angles, in its coordinates.
 
-    ``levels`` is the pyramid of the photograph, which has the given shape (H, W, ...). Levels with more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are not
-    rotated, so only larger faces are searched for in large photographs.
+    ``levels`` is the pyramid of the photograph, which has the given shape (H, W, ...). Levels with
+    more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are not rotated, so
+    only larger faces are searched in large photographs.
     """
     height, width = shape[:2]
     boxes = [_box(height, width, angle) for angle in degrees]

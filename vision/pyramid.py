@@ -60,6 +60,7 @@ class Level:
         x, y : int
             First pixel; border pixels are repeated beyond the level.
         width, height : int
+            Sides of the rectangle.
 
         Returns
         -------

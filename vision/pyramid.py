@@ -1,7 +1,8 @@
 """Gaussian image pyramid."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import cache, partial
 
 import cv2
 import numpy as np
@@ -31,21 +32,28 @@ def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.floor(np.asarray(xy, dtype=np.float64) + 0.5).astype(np.int64)
 
 
-@dataclass(frozen=True)
 class Level:
     """Level of a pyramid.
 
-    Attributes
+    Parameters
     ----------
-    image : ndarray of shape (h, w, 3), uint8
-        Resampled image.
+    image : ndarray of shape (h, w, 3), uint8, or function
+        Resampled image, or a function without parameters that returns it and is called whenever
+        the image is accessed.
     scale : float
         Number of pixels of the level per pixel of the image: 1 for the image itself, 0.5 for half
         its size.
     """
 
-    image: npt.NDArray[np.uint8]
-    scale: float
+    def __init__(
+        self, image: npt.NDArray[np.uint8] | Callable[[], npt.NDArray[np.uint8]], scale: float
+    ):
+        self._image, self.scale = image, scale
+
+    @property
+    def image(self) -> npt.NDArray[np.uint8]:
+        """Resampled image."""
+        return self._image() if callable(self._image) else self._image
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -153,23 +161,6 @@ class _Octaves:
         return self.last[1]
 
 
-class _LazyLevel(Level):
-    """Level whose image is computed on access, and cached unless it is large."""
-
-    def __init__(self, octaves: _Octaves, k: int, scale: float, large: bool):
-        for name, value in (("_octaves", octaves), ("_k", k), ("scale", scale), ("_large", large)):
-            object.__setattr__(self, name, value)
-
-    @property
-    def image(self) -> npt.NDArray[np.uint8]:  # type: ignore[override]
-        held = self.__dict__
-        if held["_large"]:
-            return held["_octaves"].made_again(held["_k"])  # type: ignore[no-any-return]
-        if "_image" not in held:
-            held["_image"] = held["_octaves"].level(held["_k"])
-        return held["_image"]  # type: ignore[no-any-return]
-
-
 def gaussian_pyramid(
     image: npt.NDArray[np.uint8],
     scales_per_octave: int = 4,
@@ -238,7 +229,8 @@ def gaussian_pyramid(
         if min(sides) < min_size or scale < min_scale * (1 - 1e-9):
             return levels
         again = large and sides[0] * sides[1] > KEPT
-        levels.append(_LazyLevel(octaves, k, scale, again))
+        compute = partial(octaves.made_again, k) if again else cache(partial(octaves.level, k))
+        levels.append(Level(compute, scale))
         k += 1
 
 

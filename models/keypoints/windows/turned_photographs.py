@@ -1,6 +1,7 @@
 """Search for rotated faces in photographs that are rotated about their centre."""
 
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 import cv2
 import numpy as np
@@ -91,30 +92,21 @@ class RotatedLevel(Level):
         back, scale = cv2.invertAffineTransform(matrix), level.scale
         # `Level.from_image` after the inverse rotation after `Level.to_image`
         back[:, 2] = 0.5 * (1 - scale) * back[:, :2].sum(axis=1) + scale * (back[:, 2] + 0.5) - 0.5
-        sides = [max(1, round(side * scale)) for side in size]
-        values = {"scale": scale, "_level": level, "_back": back, "_size": tuple(sides)}
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def image(self) -> np.ndarray:  # type: ignore[override]
-        held = self.__dict__
-        if "_image" not in held:
-            held["_image"] = self.part(0, 0, *held["_size"])
-        return held["_image"]  # type: ignore[no-any-return]
+        width, height = (max(1, round(side * scale)) for side in size)
+        self._level, self._back, self._size = level, back, (height, width)
+        super().__init__(cache(partial(self.part, 0, 0, width, height)), scale)
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.__dict__["_size"][::-1]  # type: ignore[no-any-return]
+        return self._size
 
     def part(self, x: int, y: int, width: int, height: int) -> np.ndarray:
         return self.warped(np.array([[1.0, 0.0, x], [0.0, 1.0, y]]), (width, height))
 
     def warped(self, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-        level, back = self.__dict__["_level"], self.__dict__["_back"]
-        return level.warped(  # type: ignore[no-any-return]
-            back[:, :2] @ matrix + [[0, 0, back[0, 2]], [0, 0, back[1, 2]]], size
-        )
+        composed = self._back[:, :2] @ matrix
+        composed[:, 2] += self._back[:, 2]
+        return self._level.warped(composed, size)
 
 
 def turned_maxima(
@@ -163,6 +155,4 @@ def evened_levels(
         min_scale=levels[-1].scale / base.scale,
         max_scale=max(1.0, levels[0].scale),
     )
-    if base.scale == 1:
-        return made
-    return [Level(level.image, level.scale * base.scale) for level in made]
+    return [Level(partial(getattr, level, "image"), level.scale * base.scale) for level in made]

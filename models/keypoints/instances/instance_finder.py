@@ -364,17 +364,20 @@ class InstanceFinder:
         """Return the whole objects that resemble a face, and those near one that does.
 
         The objects have shape (n, 4), with the columns x, y, score and scale. Their score plus that
-        of the shape classifier, after the first stages of a refinement of the mean shape, is
-        compared with ``min_score``. Objects within a reference length of a likely one are kept.
+        of the shape classifier, after the first stages of a refinement of the mean shape, is at
+        least ``min_score``; twice as many as the refined hypotheses are retained. Objects within a
+        reference length of them are also returned.
         """
         if self.classifier is None:
             return objects
-        likely, lengths = np.empty(len(objects), bool), reference_length / objects[:, 3]
+        total, lengths = objects[:, 2].copy(), reference_length / objects[:, 3]
         centres = objects[:, 0] + 1j * objects[:, 1]
         for i, (centre, length) in enumerate(zip(centres, lengths)):
             start = (centre + length * self._centred_mean)[len(self.anchors) :]
             _, histograms = self.regressor.refine(levels, start, lambda *_: True)
-            likely[i] = objects[i, 2] + self.classifier.score(histograms) >= min_score
+            total[i] += self.classifier.score(histograms)
+        likely = np.argsort(-total)[: 2 * MAX_INSTANCES]
+        likely = likely[total[likely] >= min_score]
         near = abs(centres[:, None] - centres[likely]) <= lengths[likely]
         return objects[near.any(axis=1)]
 

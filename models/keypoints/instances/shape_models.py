@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 _STEPS = 10  # maximum number of Gauss-Newton steps; about five suffice to converge
-_CONVERGED = 1e-9  # change of the rotation matrix
+_CONVERGED = 1e-6  # change of the rotation matrix
 
 #: reference lengths: faces are duplicates if the mean distance of their keypoints does not exceed
 #: this value (heuristic).

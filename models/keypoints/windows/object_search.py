@@ -5,13 +5,14 @@ a sparse grid of windows, and accepts nearly all objects. The second node verifi
 of this score, with larger windows on a finer level.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
 
-from ....vision.pyramid import Level, nearest_pixel, shrink
+from ....vision.pyramid import Level, shrink
 from ....vision.windows import (
     Buffers,
     FeaturePool,
@@ -118,16 +119,16 @@ class ObjectSearch:
         node, best = self.cascade.second, np.full((len(maxima), 4), -np.inf)
         assert node is not None
         pool, model, reach = node.pool, node.classifier.compiled(node.pool), max(_SHIFTS)[0]
-        side, rows, patches, places = pool.window + 2 + 2 * reach, [], [], []
+        middle, side = pool.window // 2 + 1 + reach, pool.window + 2 + 2 * reach
+        rows, patches, places = [], [], []
         scales = {scale: scale * node.finer * 2.0**octaves for scale in maxima[:, 3].tolist()}
         level_of = {scale: level_at(levels, finer) for scale, finer in scales.items()}
         for row, (x, y, _, scale) in enumerate(maxima.tolist()):
             level = level_of[scale]
-            if level is not None:
-                pixel = nearest_pixel(level.from_image([x, y]))
-                left, top = (pixel - (pool.window // 2 + 1 + reach)).tolist()
-                patches.append(level.part(left, top, side, side))
-                places.append([*pixel, level.scale])
+            if level is not None:  # nearest_pixel
+                column, line = (math.floor((at + 0.5) * level.scale) for at in (x, y))
+                patches.append(level.part(column - middle, line - middle, side, side))
+                places.append([column, line, level.scale])
                 rows.append(row)
         if not rows:
             return best

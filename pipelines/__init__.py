@@ -1,1 +1,1 @@
-"""The command line, training, evaluation protocols, and readers of data sets."""
+"""Command line, training, evaluation protocols, and readers of data sets."""

@@ -71,7 +71,7 @@ class PanelCommand(TyperCommand):
                     formatter.write_dl(records)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the arguments of the usage line, with brackets around optional arguments only."""
+        """Return the arguments for the usage line, with brackets around optional arguments."""
         return [re.sub(r"[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
 
 
@@ -112,11 +112,11 @@ def root_options(
         ),
     ] = False,
 ) -> None:
-    """Define the options of ``annealed`` itself, which precede the command name."""
+    """Define the options of ``annealed``, which precede the name of the command."""
 
 
 def print_error(message: object) -> None:
-    """Print a message on stderr as one line; the middle of a long message is omitted."""
+    """Print a one-line message on stderr; the middle of a long message is omitted."""
     typer.echo("annealed: " + short(message), err=True)
 
 
@@ -126,12 +126,12 @@ def command_of(app: typer.Typer, name: str | None = None) -> Callable:
 
 
 def with_options(of: Callable, **defaults: Any) -> Callable:
-    """Decorate a command so that its options are the fields of a dataclass or a function's
-    parameters.
+    """Decorate a command such that a dataclass or a function defines its options.
 
-    The command takes the dataclass, or the function with these arguments, as its first parameter.
-    Fields and parameters are annotated with ``Annotated[..., typer.Option(...)]``, or fields hold
-    the arguments of an option as metadata. An option with the default () is repeatable.
+    The options are the fields of the dataclass or the parameters of the function. The first
+    parameter of the command is the dataclass, or the function with these arguments. Fields and
+    parameters are annotated with ``Annotated[..., typer.Option(...)]``. Alternatively, the metadata
+    of a field contain the arguments of an option. An option with the default () may be repeated.
     ``defaults`` replace the declared defaults.
     """
     hints, options = get_type_hints(of, include_extras=True), []
@@ -170,11 +170,11 @@ def with_options(of: Callable, **defaults: Any) -> Callable:
 
 
 def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command so that errors end it with a one-line message and exit code 2.
+    """Decorate a command such that errors end it with a one-line message and exit code 2.
 
     This applies to invalid input, missing files and missing packages. With ``--json``, the message
-    is also printed on stdout as an object with the key ``error``. Each warning of this package is
-    printed on one line; those of other libraries are suppressed.
+    is also printed on stdout as an object with the key ``error``. Warnings of this package are
+    printed as single lines, and those of other libraries are suppressed.
     """
 
     @functools.wraps(command)
@@ -234,21 +234,24 @@ def _show_warning(
 
 
 def end(n_inputs: int, n_failed: int) -> None:
-    """Exit a command with several inputs. The code is 0 if all inputs succeeded, 1 if some failed,
-    and 2 if all failed."""
+    """Exit a command with several inputs.
+
+    The exit code is 0 if all inputs succeeded, 1 if some failed, and 2 if all failed.
+    """
     if n_failed:
         raise typer.Exit(USAGE_ERROR if n_failed >= n_inputs else SOME_FAILED)
 
 
 def print_json(record: Any) -> None:
-    """Print a JSON document (see :func:`plain`) on one line of stdout. The output is ASCII, since
-    file names may contain bytes that are not text."""
+    """Print a JSON document (see :func:`plain`) on one line of stdout.
+
+    The output is ASCII, since file names may contain bytes that are not valid text.
+    """
     typer.echo(json.dumps(plain(record), allow_nan=False))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table on the terminal, with right-aligned numbers and cells formatted by
-    :func:`text`."""
+    """Print a table with right-aligned numbers and cells formatted by :func:`text`."""
     from rich.console import Console
     from rich.table import Table
 
@@ -297,8 +300,11 @@ def markdown_table(
 def progress(
     iterable: Iterable, quiet: bool, description: str, total: int | None = None, wait: float = 60.0
 ) -> Iterable:
-    """Return an iterable that shows its progress on stderr, as a bar on a terminal and otherwise as
-    one line per minute, the first after ``wait`` seconds."""
+    """Return an iterable that shows its progress on stderr.
+
+    Progress is shown as a bar on a terminal, and otherwise as one line per minute, starting after
+    ``wait`` seconds.
+    """
     if quiet:
         return iterable
     from ..learners.common.progress import progress_bar
@@ -309,7 +315,7 @@ def progress(
 
 
 def log(message: str, quiet: bool) -> None:
-    """Print a line about the progress of a long computation on stderr, unless ``quiet`` is set."""
+    """Print a message about a long computation on stderr unless ``quiet`` is set."""
     if not quiet:
         typer.echo(message, err=True)
 
@@ -320,7 +326,7 @@ def temporary_file(context: typer.Context, name: str) -> Path:
 
 
 def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
-    """Return the value of an option, with a warning if it was given by its former name."""
+    """Return the value of an option, and warn if it was given by its former name."""
     if new is not None:
         raise ValueError(
             f"{name} {old}: {name} is the former name of {option}; use only one of them"
@@ -330,8 +336,10 @@ def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
 
 
 def number_or_auto(option: str, text: str | int) -> int | None:
-    """Parse an option value as an integer >= 1, or as None for "auto"; raise a ValueError for other
-    values."""
+    """Parse an option value as an integer >= 1, or as None for "auto".
+
+    Other values raise a ValueError.
+    """
     if text == "auto":
         return None
     if not str(text).isdecimal() or int(text) < 1:

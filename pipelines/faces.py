@@ -1,4 +1,4 @@
-"""Former name of :mod:`annealed.pipelines.keypoints`, until version 0.2; imports still work."""
+"""Former name of :mod:`annealed.pipelines.keypoints`, used until version 0.2."""
 
 import warnings
 

@@ -11,7 +11,7 @@ from . import keypoints
 
 
 def warm_faces() -> None:
-    """Run detection in all modes, with and without assembly of faces."""
+    """Run detection in all modes, with and without the assembly of faces."""
     from ..models.keypoints.instances.assembly import Assembly
     from ..models.keypoints.windows.window_models import Mode
 

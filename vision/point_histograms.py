@@ -111,8 +111,8 @@ def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n, 128), float32
-        Histograms of the cells, row by row, with 8 directions each; points outside the frame take
-        the values of its border.
+        Histograms of the cells in row order, with 8 directions each. For points outside the frame,
+        the border of the frame is repeated.
     """
     at = (points - frame.origin) * frame.unit
     return _histograms(

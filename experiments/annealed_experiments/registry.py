@@ -1,5 +1,6 @@
 """Tables and figures of the papers by name."""
 
+import json
 import warnings
 from collections.abc import Callable
 from importlib import import_module
@@ -38,6 +39,11 @@ TABLES: dict[str, tuple[str, str, str]] = {
         "up to 100,000 rows of equicorrelated columns: Barbu et al. (2017), eq. (18)",
     ),
     "fsa-speed": ("tables.annealing", "fsa_speed", "time against mu: Barbu et al. (2017), Table I"),
+    "fsa-parts": (
+        "tables.annealing",
+        "fsa_parts",
+        "loop, refit, exchanges and longer search of the default settings",
+    ),
     "fsa-challenge": (
         "tables.annealing",
         "fsa_challenge",
@@ -104,7 +110,12 @@ TABLES: dict[str, tuple[str, str, str]] = {
         "motion_table",
         "motion segmentation: Barbu et al. (2014), Table 5; (2017), Table VII",
     ),
-    "faces-curves": ("faces.curves", "faces_curves", "five learners on the same windows of faces"),
+    "faces-curves": ("faces.curves", "faces_curves", "learners on the same windows of faces"),
+    "faces-keypoints": (
+        "faces.curves",
+        "faces_keypoints",
+        "all keypoints of the shipped model on the test photographs",
+    ),
     "faces-modes": (
         "faces.curves",
         "faces_modes",
@@ -145,7 +156,19 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     "motion-table": ("motion", "cumulative", "Barbu et al. (2014), Figure 9"),
     "faces-curves": ("faces", "learners", "Barbu et al. (2014), Figure 5; (2017), Figure 7"),
     "faces-modes": ("faces", "modes", "Barbu et al. (2014), Figure 7"),
+    "faces-keypoints": ("faces", "keypoints", "Barbu et al. (2017), Figure 7"),
     "pets-keypoints": ("photographs", "keypoints", "Ma (thesis), Figures 4.4 and 4.5"),
+}
+
+
+# Figures that take more than a minute and are not drawn from stored rows, with their processor
+# minutes.
+MINUTES = {
+    "faces-curves": 10,
+    "faces-keypoints": 3,
+    "faces-modes": 5,
+    "motion-table": 15,
+    "sdist-sensitivity": 3,
 }
 
 
@@ -165,18 +188,26 @@ def entries() -> list[tuple[str, str]]:
     ]
 
 
-def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) -> list[Path]:
-    """Draw one figure or all figures as ``NAME.png`` in a folder, and return the files.
+def draw(
+    name: str | None,
+    folder: str | Path,
+    data_dir=None,
+    results: Path | None = None,
+    **options: Any,
+) -> list[Path]:
+    """Draw one figure as ``NAME.png`` in a folder, or all figures except those in ``MINUTES``, and
+    return the files.
 
     ``options`` are ``runs`` and ``checkpoint``. If all figures are drawn, options that a figure
-    does not have are ignored.
+    does not have are ignored. Figures of a table are drawn from its stored rows in the folder
+    ``results``, if given.
     """
     if name is not None and name not in FIGURES:
         raise ValueError(f"{name!r} has no figure; expected one of {', '.join(FIGURES)}")
     if options.get("runs", 1) < 1:
         raise ValueError(f"runs={options['runs']!r} is not valid; expected an integer >= 1")
     written = []
-    for key in FIGURES if name is None else [name]:
+    for key in [k for k in FIGURES if k not in MINUTES] if name is None else [name]:
         module, function, _ = FIGURES[key]
         make = getattr(import_module(f".figures.{module}", __package__), function)
         known = signature(make).parameters
@@ -185,6 +216,9 @@ def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) ->
             if name is not None and not variadic:
                 raise ValueError(f"{option}: this option is not available for the figure {name}")
         given = {option: value for option, value in options.items() if variadic or option in known}
+        stored = None if results is None else results / f"{key}.json"
+        if stored is not None and "rows" in known and stored.is_file():
+            given = {"rows": json.loads(stored.read_text(encoding="utf-8"))["rows"]}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=r"\d+ features found")
             figure = make(data_dir=data_dir, **given)

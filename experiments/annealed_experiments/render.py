@@ -27,6 +27,7 @@ Record = dict[str, Any]  # name, settings and rows of a table
 _LABELS = {
     "L1": "L1, liblinear",
     "EL": "elastic net, SGD",
+    "EL, early stopping": "elastic net, SGD, early stopping",
     "MCP": "MCP, skglm",
     "SCAD": "SCAD, skglm",
     "RFE": "RFE, scikit-learn",
@@ -199,7 +200,8 @@ def _summary(record: Record) -> str:
             else ""
             for row in map(methods.get, names)
         ]
-        lines.append([head, _percent(max(paper)) if paper else "", *cells])
+        if any(cells) or not names:
+            lines.append([head, _percent(max(paper)) if paper else "", *cells])
     first = "task, N, M, k, columns" if "task" in record["rows"][0] else "N, M, k"
     return _table([first, "paper", *names], lines)
 

@@ -1,10 +1,16 @@
 """The figures of the papers, small."""
 
+import re
+from pathlib import Path
+
 import pytest
+from annealed_experiments import registry
 from annealed_experiments.figures import metric as metric_figures
 from annealed_experiments.registry import FIGURES, draw
-from annealed_experiments.tables import annealing
+from annealed_experiments.tables import annealing, sensors
 from helpers import run
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_figure_of_stability_is_drawn(tmp_path, monkeypatch):
@@ -75,9 +81,37 @@ def test_sensitivity_on_madelon_is_drawn(data_dir, tmp_path, monkeypatch):
 
 
 def test_sensors_are_drawn_by_their_number(tmp_path, monkeypatch):
-    monkeypatch.setattr("annealed_experiments.tables.sensors.N_FEATURES", (8, 16))
     monkeypatch.setattr("annealed_experiments.tables.sensors.N_DAYS", 2)
-    assert draw("sensors-features", tmp_path, runs=1)[0].stat().st_size > 5000
+    options = {"runs": 1, "sets": [], "sizes": (8, 16)}
+    assert draw("sensors-features", tmp_path, **options)[0].stat().st_size > 5000
+
+
+@pytest.mark.data
+def test_features_are_selected_in_a_public_home(data_dir):
+    rows = sensors.sensors_features(
+        data_dir=data_dir, sets=["ordonezA"], methods=["FoBa"], sizes=[3, 6]
+    )["rows"]
+    assert [row["home"] for row in rows] == ["ordonezA"] * 2
+    assert rows[1]["error"] < rows[0]["error"] < 0.6 and rows[1]["sensors"] <= 6
+
+
+def test_all_figures_use_the_stored_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        registry, "FIGURES", {name: FIGURES[name] for name in ("mslr-synthetic", "faces-curves")}
+    )
+    monkeypatch.setattr("annealed_experiments.figures.minimax.mslr_synthetic", None)
+    drawn = draw(None, tmp_path, results=ROOT / "experiments" / "results")
+    assert drawn == [tmp_path / "mslr-synthetic.png"] and drawn[0].stat().st_size > 5_000
+
+
+def test_the_page_of_figures_shows_every_figure():
+    page = (ROOT / "experiments" / "pages" / "figures.md").read_text()
+    for name in FIGURES:
+        assert f"`annealed reproduce {name} --figures DIR`" in page, name
+    for name in re.findall(r"\(figures/([\w-]+)\.png\)", page):
+        assert (ROOT / "experiments" / "pages" / "figures" / f"{name}.png").is_file(), name
+    for name, minutes in registry.MINUTES.items():
+        assert re.search(rf"`annealed reproduce {name} [^`]*`[^`]*\b{minutes} min", page), name
 
 
 def test_unknown_figures_and_options_are_named(tmp_path):

@@ -9,7 +9,7 @@ from annealed.learners.designs.piecewise_linear import hat_basis
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.windows.window_models import KeypointModel, Mode
 from annealed.pipelines.keypoints.faces import KEYPOINTS
-from annealed.pipelines.keypoints.measures import Curve
+from annealed.pipelines.keypoints.measures import FALSE, HIT, MatchedDetections
 from annealed.pipelines.keypoints.training.windows.fitting import TrainingSettings
 from annealed.vision.windows.feature_layout import HAAR_KINDS
 from annealed.vision.windows.feature_pool import FeaturePool
@@ -120,7 +120,7 @@ def test_curves_are_resumed_and_drawn(data, tmp_path, monkeypatch):
         "pool": POOL,
         "checkpoint": tmp_path / "cells.jsonl",
     }
-    two = {name: curves.LEARNERS[name] for name in ("FSA, Lorenz loss", "SVM of histograms")}
+    two = {name: curves.LEARNERS[name] for name in ("FSA, random negatives", "SVM of histograms")}
     monkeypatch.setattr(curves, "LEARNERS", two)
     made = curves.faces_curves(data_dir=data, **options)
     assert [row["method"] for row in made["rows"]] == list(two)
@@ -136,7 +136,7 @@ def test_curves_are_resumed_and_drawn(data, tmp_path, monkeypatch):
         tmp_path / "faces-curves.png"
     ]
     with pytest.raises(
-        ValueError, match="method 'LDA' is unknown; expected one of FSA, Lorenz loss, SVM"
+        ValueError, match="method 'LDA' is unknown; expected one of FSA, random negatives, SVM"
     ):
         curves.faces_curves(data_dir=data, methods=["LDA"])
 
@@ -160,8 +160,12 @@ def test_kept_points_lie_where_the_curve_is_read():
     """Ten hits among the first twenty of ten thousand detections."""
     hit = np.zeros(10_000, bool)
     hit[1:20:2] = True
-    found = np.cumsum(hit)
-    kept = curves._kept(Curve(-np.arange(10_000.0), found / np.arange(1, 10_001), found / 10, 10))
+    outcome, xy, face = np.where(hit, HIT, FALSE), np.zeros((10_000, 2)), np.zeros(10_000, int)
+    parts = [
+        MatchedDetections(xy[half], -np.arange(10_000.0)[half], outcome[half], face[half], 5)
+        for half in (slice(0, None, 2), slice(1, None, 2))
+    ]
+    kept = curves._kept(parts)
     assert (
         kept["recall"] == pytest.approx(np.arange(1, 11) / 10) and kept["precision"] == [0.5] * 10
     )
@@ -185,3 +189,9 @@ def test_modes_of_a_detector(data, tmp_path, monkeypatch):
         and 0 <= row["AP_10"] <= 1
     )
     assert draw("faces-modes", tmp_path, data, **options)[0].stat().st_size > 5_000
+    monkeypatch.setattr(curves, "DEFAULT_ASSEMBLIES", ("detectors alone",))
+    options = {"model": options["model"], "checkpoint": tmp_path / "keypoints"}
+    (row,) = curves.faces_keypoints(data_dir=data, **options)["rows"]
+    low, high = map(float, row["AP_10_interval"].split(" to "))
+    assert row["data"] == "right_eye" and low <= row["AP_10"] <= high
+    assert draw("faces-keypoints", tmp_path, data, **options)[0].stat().st_size > 5_000

@@ -6,7 +6,7 @@ import importlib.util
 import numpy as np
 import pytest
 from annealed_experiments.printed_values import TABLES, printed
-from annealed_experiments.tables import competitors, selectors
+from annealed_experiments.tables import annealing, competitors, selectors
 from annealed_experiments.tables import minimax as reproduce_minimax
 from annealed_experiments.tables.annealing import fsa_challenge, fsa_speed, fsa_stability
 from annealed_experiments.tables.minimax import (
@@ -39,7 +39,9 @@ def test_every_competitor_finds_a_strong_signal(name, task):
         if task == "classification"
         else signal + 0.1 * rng.standard_normal(300)
     )
-    columns = competitors.select(name, X, y, 3, task, 0)
+    columns, ridge = competitors.select(name, X, y, 3, task, 0)
+    early_stopping = name == "EL, early stopping" and task == "classification"
+    assert (ridge is None) == (early_stopping or not name.startswith("EL"))
     assert {3, 17, 31} <= set(columns.tolist())
     assert len(columns) == 3 or name in competitors.FREE_SIZE
 
@@ -55,12 +57,15 @@ def test_a_competitor_that_is_missing_says_so(monkeypatch):
 
 def test_search_ends_at_exactly_k():
     thresholds = np.linspace(0.1, 1.0, 10)
-    columns = competitors.search_strength(
+    columns, penalty = competitors.search_strength(
         lambda p: np.where(thresholds > p, thresholds, 0.0), 4, 1e-3, 2.0
     )
     np.testing.assert_array_equal(columns, [6, 7, 8, 9])
+    assert 0.6 <= penalty < 0.7
     # all or none: the largest four
-    flat = competitors.search_strength(lambda p: np.where(p < 0.5, thresholds, 0.0), 4, 1e-3, 2.0)
+    flat, _ = competitors.search_strength(
+        lambda p: np.where(p < 0.5, thresholds, 0.0), 4, 1e-3, 2.0
+    )
     np.testing.assert_array_equal(flat, [6, 7, 8, 9])
 
 
@@ -326,3 +331,13 @@ def test_texts_at_equal_numbers_of_columns(data_dir):
     assert [row["columns"] for row in rows] == sorted(row["columns"] for row in rows)
     with pytest.raises(ValueError, match="'rcv1' is unknown"):
         mslr_real(1, data_dir, sets=["rcv1"])
+
+
+def test_parts_of_the_default_settings(monkeypatch):
+    """Exchanges detect more columns than the loop alone."""
+    chosen = ("logistic: loop", "logistic: and exchanges")
+    monkeypatch.setattr(annealing, "PARTS", {name: annealing.PARTS[name] for name in chosen})
+    rows = annealing.fsa_parts(2)["rows"]
+    assert [row["method"] for row in rows] == [*chosen] * 4
+    loop, exchanges = (row["PCD"] for row in rows if row["case"] == "clean 1000, 30")
+    assert 50.0 < loop < exchanges

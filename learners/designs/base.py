@@ -178,6 +178,9 @@ class Design:
         Mean of each column.
     inv : ndarray of shape (n_features,)
         Inverse scale of each feature; 0 for constant features.
+    streams : bool
+        Whether :meth:`matrix_rows` reads the data block by block, so that its memory depends only
+        on the result.
 
     References
     ----------
@@ -192,6 +195,7 @@ class Design:
     n_knots: int = 1
     mean: np.ndarray
     inv: np.ndarray
+    streams: bool = False
     # names of the arrays that :meth:`keep` subsets along the first axis
     per_feature: tuple[str, ...] = ("mean", "inv")
 
@@ -275,6 +279,10 @@ class Design:
         The matrix has shape (n_samples, n_features * width) and the precision of the data.
         """
         raise NotImplementedError
+
+    def matrix_rows(self, rows: np.ndarray | None) -> np.ndarray:
+        """Return :meth:`matrix` for all rows, or for the ascending row indices ``rows``."""
+        return self.matrix() if rows is None else self.matrix()[rows]
 
     def scores_and_gradient(
         self,

@@ -59,9 +59,9 @@ class DaskDesign(OutOfCoreDesign):
     Attributes
     ----------
     tiles : list of list of Delayed
-        Grid of tiles, which hold values or codes.
+        Grid of tiles, which contain values or codes.
     parts : list of slice
-        Range of features that each column of tiles holds.
+        Range of features in each column of tiles.
     remaining : list of (ndarray or None)
         Stored columns that remain in each column of tiles; None if all remain. They are copied once
         few are left, as for data in memory.
@@ -69,7 +69,7 @@ class DaskDesign(OutOfCoreDesign):
         Number of columns stored in the tiles. It is 0 for the original tiles, which are replaced
         when columns are first dropped.
     rows : list of slice
-        Range of rows that each row of tiles holds.
+        Range of rows in each row of tiles.
 
     References
     ----------
@@ -307,6 +307,16 @@ class DaskDesign(OutOfCoreDesign):
         if self.knots is not None:
             columns.knots = self.knots[bounds[group[0]] : bounds[group[-1] + 1]]
         return task(tasks.join, columns, [positions[j] for j in group], *[row[j] for j in group])
+
+    def matrix_rows(self, rows: np.ndarray | None) -> np.ndarray:
+        if rows is None or self.knots is not None:
+            return super().matrix_rows(rows)
+        new = copy(self)
+        new._narrow(np.arange(self.n_features), compact=True)
+        for r, row in zip(new.rows, new.tiles):
+            inside = rows[slice(*np.searchsorted(rows, (r.start, r.stop)))] - r.start
+            row[:] = [task(np.take, tile, inside, 0) for tile in row]
+        return new._resident(new._collected()).matrix()
 
     def _fits(self) -> bool:
         few = LEFT * self.n_features <= self.n_all or self._bytes(self.n_features) <= EASY_BYTES

@@ -165,7 +165,7 @@ def add_first_reads(*parts: Any) -> Any:
 def scores(values: np.ndarray, state: State, n_rows: int) -> np.ndarray:
     """Compute the partial scores of the rows of a tile.
 
-    ``state`` holds the coding, coefficients and remaining columns of the tile.
+    ``state`` contains the coding, coefficients and remaining columns of the tile.
     """
     columns, coef, remaining = state
     return columns.tile(values, n_rows, remaining).scores(coef)

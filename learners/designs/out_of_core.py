@@ -156,6 +156,8 @@ class BlockDesign(OutOfCoreDesign):
            Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
+    streams = True
+
     def __init__(self, source: Source, sample_weight: np.ndarray, random_state: Seed = None):
         self.limit = MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
         self.source, self.weight, self.random = (
@@ -320,6 +322,15 @@ class BlockDesign(OutOfCoreDesign):
         for rows, part, block in self._blocks(tiles=tiles):
             out += self._tile(block, part).covariance(direction, weight[rows])
         return out
+
+    def matrix_rows(self, rows: np.ndarray | None) -> np.ndarray:
+        rows = np.arange(self.n_samples) if rows is None else rows
+        Z = np.empty((len(rows), self.n_features * self.width), self.source.dtype, order="F")
+        for tile, part, block in self._blocks():
+            inside = slice(*np.searchsorted(rows, (tile.start, tile.stop)))
+            values = self._tile(block, part).matrix_rows(rows[inside] - tile.start)
+            Z[inside, part.start * self.width : part.stop * self.width] = values
+        return Z
 
     def _load(self, columns: np.ndarray) -> np.ndarray:
         source = self.source

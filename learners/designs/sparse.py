@@ -161,7 +161,8 @@ class SparseDesign(Design):
         return self.X[:, self.stored] @ sp.diags_array(self.inv)
 
     def matrix(self) -> np.ndarray:
-        columns = self.X[:, self.stored].toarray() - self.mean[:, 0]
+        columns = self.X[:, self.stored].toarray()
+        columns -= self.mean[:, 0]
         columns *= self.inv
         return columns
 

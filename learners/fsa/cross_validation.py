@@ -258,10 +258,10 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         the extended Bayesian information criterion along a single path, which is several times
         faster.
     rule : {"explained", "best", "one_se"}, default "explained"
-        Rule that chooses the size from the mean scores. "explained" takes the smallest size that
-        achieves 97% of the best size's improvement over a constant model. "best" takes the size
-        with the best score. "one_se" takes the smallest size within one standard error of the best.
-        If 0 is among the sizes, a constant model is chosen unless some size is better.
+        Rule that chooses the size from the mean scores. "explained" selects the smallest size that
+        achieves 97% of the best size's improvement over a constant model. "best" selects the size
+        with the best score. "one_se" selects the smallest size within one standard error of the
+        best. If 0 is among the sizes, a constant model is chosen unless some size is better.
         ``n_features_to_select="auto"`` and ``annealed select`` require an improvement of more than
         one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
@@ -328,10 +328,10 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
         the extended Bayesian information criterion along a single path, which is several times
         faster.
     rule : {"explained", "best", "one_se"}, default "explained"
-        Rule that chooses the size from the mean scores. "explained" takes the smallest size that
-        achieves 97% of the best size's improvement over a constant model. "best" takes the size
-        with the best score. "one_se" takes the smallest size within one standard error of the best.
-        If 0 is among the sizes, a constant model is chosen unless some size is better.
+        Rule that chooses the size from the mean scores. "explained" selects the smallest size that
+        achieves 97% of the best size's improvement over a constant model. "best" selects the size
+        with the best score. "one_se" selects the smallest size within one standard error of the
+        best. If 0 is among the sizes, a constant model is chosen unless some size is better.
         ``n_features_to_select="auto"`` and ``annealed select`` require an improvement of more than
         one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object

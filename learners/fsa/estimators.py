@@ -337,8 +337,12 @@ class BatchEstimator(FSAEstimator):
         if not np.isfinite(batch.scatter).all():
             check_finite(X, getattr(self, "feature_names_in_", None), FINITE)
             raise ValueError("squares of values in X or y overflow; rescale the data")
-        before = self._moments
-        self._moments = batch if before is None else before.faded(forgetting) + batch
+        if (old := self._moments) is not None:
+            batch = (
+                replace(old, n_rows=forgetting * old.n_rows, scatter=forgetting * old.scatter)
+                + batch
+            )
+        self._moments = batch
         return self.refresh() if refresh else self
 
     def refresh(self) -> Self:
@@ -388,10 +392,10 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     ----------
     n_features_to_select : int, float or "auto", default 10
         Number k of features to select, or a fraction of the features in (0, 1]. If the constraints
-        define groups, k is the number of groups. If k exceeds the number of features, all features
-        are selected, with a warning. "auto" minimises the extended BIC along one path. If
-        the rows suffice to estimate fewer than ten coefficients, "auto" minimises the loss in
-        five-fold cross-validation instead. It may select no features.
+        define groups, k is the number of groups. If k exceeds the number of features, all are
+        selected, and a warning is issued. "auto" minimises the extended BIC along one path. If the
+        rows suffice to estimate fewer than ten coefficients, "auto" minimises the loss in five-fold
+        cross-validation instead. It may select no features.
     loss : str or Loss, default "auto"
         Loss to minimise. With more than two classes, a margin loss is applied to the differences
         between class scores, and all classes share one support.

@@ -98,8 +98,8 @@ def solve_path(
 ) -> list[Solution]:
     """Solve the problem for ascending ``sizes`` in one annealing run.
 
-    Size 0 gives the best constant model. With ``early_stop``, the path ends once the size exceeds
-    ten plus twice the size with the lowest information criterion so far.
+    Size 0 is the best constant model. With ``early_stop``, the path ends once the size exceeds ten
+    plus twice the size with the lowest information criterion so far.
     """
     with solving(problem, settings):
         design = make_design(
@@ -243,12 +243,9 @@ def _anneal(
     """Return the states of one annealing run at ascending ``sizes``, planned for the first size."""
     weight, prior = problem.sample_weight, with_ridge(settings.prior, plan.annealing_ridge)
     loss = problem.loss.surrogate(problem.y, weight)
-    step = loss.default_step_size
-    if step is not None:
-        step *= plan.step_share
     rate = (
         settings.learning_rate
-        or step
+        or (loss.default_step_size or 0.0) * plan.step_share
         or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
     )
     if (

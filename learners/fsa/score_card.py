@@ -32,8 +32,8 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
 
     Annealing (:class:`FSAClassifier`) with the logistic loss selects k rules from all thresholds of
     all columns. Their coefficients are multiplied by many scales and rounded to integers, as in
-    [1]_. To minimise the loss, the best integers are then changed in steps of one. A logistic
-    curve maps the total of the points to a probability, as in [2]_.
+    [1]_. To minimise the loss, the best of these integers are then changed in steps of one. A
+    logistic curve maps the total of the points to a probability, as in [2]_.
 
     Parameters
     ----------

@@ -68,9 +68,9 @@ class SparseMetric:
         return metric
 
     def trimmed(self, n_columns: int, variance: np.ndarray) -> "SparseMetric":
-        """Restrict the metric to the ``n_columns`` columns with the largest share of the distance.
+        """Restrict the metric to the ``n_columns`` columns that contribute most to the distance.
 
-        The share of a column is proportional to W_jj var_j, where ``variance`` is computed on the
+        The contribution of a column is proportional to W_jj var_j. ``variance`` is computed on the
         training rows, so that the choice does not depend on the column units. The resulting
         submatrix is positive semi-definite.
         """

@@ -197,7 +197,9 @@ class SDistCV(
                     f"some of {sorted(base.get_params())}"
                 )
             if isinstance(values, (str, numbers.Number)) or len(values) == 0:
-                raise ValueError(f"param_grid[{name!r}]={values!r}; expected a list of values")
+                raise ValueError(
+                    f"param_grid[{name!r}]={values!r} is not valid; expected a list of values"
+                )
         return {name: list(values) for name, values in grid.items()}
 
     def _choose(self) -> dict[str, Any]:

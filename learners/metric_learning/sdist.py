@@ -58,14 +58,14 @@ class SDist(
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        Number k of neighbours, at least 1. "auto" means 15, or at least half of the smallest
-        class with more than 20 columns per row.
+        Number k of neighbours, at least 1. "auto" means 15. With more than 20 columns per row, it
+        means half the smallest class size, but at least 15.
     n_features_to_select : int or None, default None
         Number of columns of phi in the final metric. None means all columns.
     n_neighbors_predict : int, default 3
         Number of neighbours that vote in prediction, at least 1.
     max_order : int, default 2
-        Maximum number of columns in a product; 1 gives a linear metric.
+        Maximum number of columns in a product; 1 means a linear metric.
     solver : {"power", "sgd"}, default "power"
         Method that computes the direction of a step.
 
@@ -85,9 +85,9 @@ class SDist(
     update_every : int, default 20
         Number of steps between searches for neighbours, at least 1.
     bagging : float, default 1.0
-        Fraction of the rows per step, in (0, 1].
+        Fraction of the rows in each step, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
-        Fraction of the p columns that each step uses, in (0, 1]; "sqrt" means 1 / sqrt(p).
+        Fraction of the p columns in each step, in (0, 1]; "sqrt" means 1 / sqrt(p).
     standardize : bool, default True
         Whether to scale columns and products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
@@ -102,7 +102,7 @@ class SDist(
     complexity_weight : float, default 0.1
         Non-negative weight lambda_C in eq. (2.17), for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Number of products of columns that are added before the first step, found in O(n p^2) time.
+        Number of products that are added before the first step, in O(n p^2) time.
     max_products : int or None, default None
         Maximum number of products; None means three per column of X.
     classifier : {"knn", "base"}, default "knn"
@@ -295,7 +295,7 @@ class SDist(
     def interactions_(self) -> list[str]:
         """Names of the products in the metric, in descending order of importance.
 
-        The importance is the share of the mean squared distance, W_jj times the variance.
+        The importance is the contribution to the mean squared distance, W_jj times the variance.
         """
         check_is_fitted(self)
         names = feature_names(self)

@@ -75,7 +75,7 @@ def ebic(
     unknown_dispersion : bool
         Whether the dispersion is estimated; see :class:`.Loss`.
     gamma : float, default 1.0
-        Weight of the penalty for the number of possible supports; 0 gives the BIC.
+        Weight of the penalty for the number of possible supports; 0 means the BIC.
 
     Returns
     -------
@@ -119,10 +119,10 @@ def choose_size(
         Mean loss, or negative score, of the held-out rows in each fold, for ascending sizes. Ties
         (up to ``EQUAL``) favour the smaller size.
     rule : {"explained", "best", "one_se"}, default "explained"
-        Rule that chooses the size. "explained" takes the smallest size that achieves 97%
-        (``SHARE``) of the best size's improvement over a constant model. "best" takes the size with
-        the lowest mean loss. "one_se" takes the smallest size within one standard error over the
-        folds.
+        Rule that chooses the size. "explained" selects the smallest size that achieves 97%
+        (``SHARE``) of the best size's improvement over a constant model. "best" selects the size
+        with the lowest mean loss. "one_se" selects the smallest size within one standard error over
+        the folds.
     constant : ndarray of shape (n_folds,) or None, default None
         Losses of a constant model, for "explained". Without these losses, or if no size improves on
         them, the rule is "best".

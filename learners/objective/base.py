@@ -110,8 +110,8 @@ class Loss(BaseEstimator):
     is_quadratic : bool
         Whether the curvature is constant, so that a single Newton step reaches the minimum.
     exact_curvature : bool
-        Whether the Hessian for several outputs is exact. If it is only a bound, Newton's method
-        needs many steps, and the ridge for several classes is fixed.
+        Whether the Hessian is exact. If it is only a bound, Newton's method needs many steps, the
+        ridge for several classes is fixed, and more exchanges of features are tried.
     several_classes : bool
         Whether ``y`` is one-hot encoded.
     redundant_outputs : int

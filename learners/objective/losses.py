@@ -218,6 +218,7 @@ class LorenzLoss(MarginLoss):
     name = "lorenz"
     tasks = frozenset({"binary", "multiclass", "online"})
     max_curvature = 2.0
+    exact_curvature = False
     default_step_size = 1.0
     kernel = kernels.LORENZ
 
@@ -231,8 +232,7 @@ class LorenzLoss(MarginLoss):
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
         # ln(1 + v^2) is concave in v^2, so slope / v is a majorant, and positive where the true
         # curvature is not.
-        v = u - 1.0
-        return np.where(v < 0.0, 2.0 / (1.0 + v * v), 0.0)
+        return np.where(u < 1.0, 2.0 / (1.0 + (u - 1.0) ** 2), 0.0)
 
 
 class FlippedLogisticLoss(_Logistic):
@@ -240,9 +240,9 @@ class FlippedLogisticLoss(_Logistic):
 
     The loss is close to the logistic loss for correctly classified rows, and bounded by -ln(flip)
     for misclassified rows, so a few wrong labels have little influence. The noise level need not be
-    known, since any ``flip`` far below the fraction of the rarer class also suits clean labels (see
-    docs/losses.md). If ``flip`` exceeds that fraction, treating the whole class as flipped labels
-    gives a lower loss.
+    known, since any ``flip`` far below the fraction of the rarer class is also suitable for clean
+    labels (see docs/losses.md). If ``flip`` exceeds that fraction, treating the whole class as
+    flipped labels gives a lower loss.
 
     Parameters
     ----------

@@ -161,7 +161,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     selection : {"annealed", "threshold"}, default "annealed"
-        Rule for the features that are dropped after each stage.
+        Features that are dropped after each stage.
 
         * "annealed": the features with the lowest selection probabilities (ties are broken by the
           mean coefficient), where ``schedule`` determines their number;

@@ -71,7 +71,7 @@ def forward_backward_minimise(
         Stopping thresholds. The search stops when no coordinate lowers the objective by ``delta``
         (criterion "objective"), or has a derivative of at least ``epsilon`` (criterion "gradient").
     backward : bool, default True
-        Whether to take backward steps. False gives Forward-gdt.
+        Whether to take backward steps. False means Forward-gdt.
     tol : float, default 1e-6
         Positive tolerance for the derivatives on the support after a refit.
 

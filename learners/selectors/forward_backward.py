@@ -280,7 +280,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
         Positive stopping threshold for the criterion "gradient". The search stops when no feature
         has a gradient of this size.
     backward : bool, default True
-        Whether to take backward steps. False gives orthogonal matching pursuit.
+        Whether to take backward steps. False means orthogonal matching pursuit.
     feature_groups : array of shape (n_features,) or None, default None
         Group label of each column. A group is added or removed as a whole.
     include, exclude : array of int or str, mask of shape (n_features,), or None, default None

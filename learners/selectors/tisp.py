@@ -126,8 +126,8 @@ class TISPClassifier(_TISP, SelectingClassifier):
     n_steps : int, default 500
         Non-negative number of further gradient steps on the selected features.
     interleave : bool, default True
-        Whether to divide the further steps evenly among the thresholding steps. False takes all
-        further steps after the last thresholding step, as in [2]_.
+        Whether to divide the further steps evenly among the thresholding steps. If False, all
+        further steps follow the last thresholding step, as in [2]_.
     learning_rate : float or "auto", default "auto"
         Positive step size. "auto" means the inverse curvature on the current features.
     ridge : float, default 0.0

@@ -27,7 +27,7 @@ def lasso_path(
     problem : ChainProblem
         Problem to fit; its ridge penalty also applies.
     codes : ndarray of shape (n_features, n_classes), int
-        Block of each coefficient. Blocks of a single coefficient give the l1 penalty.
+        Block of each coefficient. Blocks of a single coefficient result in the l1 penalty.
     decrease : float, default 0.75
         Ratio of consecutive penalties.
     max_penalties : int, default 30

@@ -330,7 +330,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         if unseen.any():
             first = labels[unseen].tolist()[0]
             raise ValueError(
-                f"y contains the label {first!r}, which was not seen in fit; "
+                f"y contains the label {first!r}, which was not seen during fit; "
                 f"expected one of {self.classes_.tolist()}"
             )
         ones = np.ones(len(sequences.offsets) - 1)

@@ -29,7 +29,7 @@ REGROWTH = 0.01
 N_GRADIENT_CANDIDATES = 5
 # Maximum number of values (over all rows) in memory at a time, where a subset of the rows or one
 # part after another suffices (heuristic)
-_MAX_VALUES = 1 << 25
+_MAX_VALUES = 1 << 23
 _MIN_GAIN = 1e-6  # relative gain required of an exchange; smaller gains are rounding errors
 # Minimum fraction of a unit's curvature that remains given the support, so that the predicted gain
 # of a nearly redundant unit is finite
@@ -156,8 +156,7 @@ class Pool:
         if self.single:
             return np.zeros(len(self.units))
         per_feature = self.Z.any(axis=0).reshape(-1, problem.width).sum(axis=1)
-        if problem.width > 1:
-            per_feature = np.maximum(per_feature - 1, 0)
+        per_feature = np.maximum(per_feature - (problem.width > 1), 0)
         return problem.charges(
             np.add.reduceat(per_feature, self.offsets[:-1] // problem.width), fit.scores
         )
@@ -206,12 +205,6 @@ class Pool:
         np.concatenate([self.Z, other.Z], axis=1, out=Z)
         return Pool(np.concatenate([self.units, other.units]), Z, offsets, fixed)
 
-    def moved(self, theta: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-        """Return coefficients for a new support, which are zero for new units."""
-        every = np.zeros((self.Z.shape[1], theta.shape[1]))
-        every[self.columns_of(old)] = theta
-        return every[self.columns_of(new)]
-
 
 def swap(
     problem: SupportProblem,
@@ -221,7 +214,6 @@ def swap(
     *,
     n_tries: int = 10,
     tol: float = 1e-5,
-    hopeful: bool = True,
 ) -> tuple[np.ndarray, Fit, np.ndarray]:
     """Exchange units of the support for units of the pool while this lowers the objective.
 
@@ -243,8 +235,6 @@ def swap(
         Maximum number of exchanges to try individually.
     tol : float, default 1e-5
         Tolerance of the fits; see :func:`refit`.
-    hopeful : bool, default True
-        Whether to complete every fit. False abandons fits that are unlikely to lower the objective.
 
     Returns
     -------
@@ -261,13 +251,19 @@ def swap(
             change[pool.fixed[support]] = np.inf
         charges = pool.charges(problem, fit)
         enough = fit.value - _MIN_GAIN * abs(fit.value)
-        for trial in proposals(change, n_tries) if n_swaps < _MAX_SWAPS else ():
+        for trial in (
+            proposals(change, n_tries, problem.loss.exact_curvature) if n_swaps < _MAX_SWAPS else ()
+        ):
             new = support.copy()
-            for out, entering in trial:
-                new[out] = entering
+            new[[out for out, _ in trial]] = [entering for _, entering in trial]
             A, limit = pool.matrix_of(new), enough - (charges[new].sum() - charges[support].sum())
+            # Fits that will not lower the objective are abandoned, if their gain can be predicted
             new_fit = refit(
-                problem, A, *predicted(problem, A, fit), tol=tol, limit=np.inf if hopeful else limit
+                problem,
+                A,
+                *predicted(problem, A, fit),
+                tol=tol,
+                limit=limit if problem.loss.exact_curvature else np.inf,
             )
             if new_fit.value < limit:
                 support, fit = new, new_fit
@@ -293,29 +289,29 @@ def regrow(
     fit : Fit
         Fit of the new support.
     """
-    k, sizes = len(support), np.diff(pool.offsets)
-    some = max(1, k // 8)
-    units, theta = support, fit.theta
-    widest = min(2 * k, len(sizes))
-    growing = True
-    while True:
-        if len(units) > k or not growing:
-            fit = refit(problem, pool.matrix_of(units), theta, fit.intercept)
-        growing = growing and len(units) < widest
-        if growing:
+    k, some, n_columns = len(support), max(1, len(support) // 8), np.diff(pool.offsets)
+    widest = min(2 * k, len(n_columns))
+    units = support
+    for size in (*range(k + some, widest, some), widest, *range(widest - some, k, -some), k):
+        if size > len(units):
             gradient = pool.Z.T @ fit.residual.astype(pool.Z.dtype)
-            steep = np.add.reduceat((gradient**2).sum(axis=1), pool.offsets[:-1]) / sizes
+            steep = np.add.reduceat((gradient**2).sum(axis=1), pool.offsets[:-1]) / n_columns
             steep[units] = -1.0
-            new = np.concatenate([units, ascending(-steep)[: min(some, widest - len(units))]])
-        elif len(units) == k:
-            return units, fit
+            new = np.concatenate([units, ascending(-steep)[: size - len(units)]])
         else:
-            begins = np.concatenate([[0], np.cumsum(sizes[units])[:-1]])
-            strength = np.add.reduceat((fit.theta**2).sum(axis=1), begins) / sizes[units]
+            begins = np.concatenate([[0], np.cumsum(n_columns[units])[:-1]])
+            strength = np.add.reduceat((fit.theta**2).sum(axis=1), begins) / n_columns[units]
             if pool.fixed is not None:
                 strength[pool.fixed[units]] = np.inf
-            new = units[np.sort(ascending(-strength)[: max(k, len(units) - some)])]
-        units, theta = new, pool.moved(fit.theta, units, new)
+            new = units[np.sort(ascending(-strength)[:size])]
+        theta = np.zeros((pool.Z.shape[1], fit.theta.shape[1]))
+        theta[pool.columns_of(units)] = fit.theta
+        units, theta = new, theta[pool.columns_of(new)]  # zero for new units
+        # Two Newton steps suffice until the last size, since the next units change all
+        # coefficients. With a single step, fewer true features are found.
+        n_iter = 2 if size > k else 30
+        fit = refit(problem, pool.matrix_of(units), theta, fit.intercept, n_iter=n_iter)
+    return units, fit
 
 
 def regrown(
@@ -331,19 +327,14 @@ def regrown(
 
 def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
     """Read standardised columns for all or some rows, a few at a time if they are large."""
-    pieces = _pieces(design, features)
-    first = design.keep(pieces[0]).matrix()
-    if len(pieces) == 1:
-        return first if rows is None else first[rows]
-    Z, start = (
-        _empty(
-            len(first) if rows is None else len(rows), len(features) * design.width, first.dtype
-        ),
-        0,
-    )
+    pieces, start = [features] if design.streams else _pieces(design, features), 0
     for some in pieces:
-        block = first if start == 0 else design.keep(some).matrix()
-        Z[:, start : start + block.shape[1]] = block if rows is None else block[rows]
+        block = design.keep(some).matrix_rows(rows)
+        if len(pieces) == 1:
+            return block
+        if start == 0:
+            Z = _empty(len(block), len(features) * design.width, block.dtype)
+        Z[:, start : start + block.shape[1]] = block
         start += block.shape[1]
     return Z
 
@@ -447,11 +438,7 @@ def proposed(
     The pool contains the resulting support and the units that could best replace one of its
     units.
     """
-    weight = problem.sample_weight[candidates.rows]
-    n_rows = None if problem.n_rows is None else problem.n_rows * weight.sum()
-    part = replace(
-        problem, y=problem.y[candidates.rows], sample_weight=weight / weight.sum(), n_rows=n_rows
-    )
+    part = problem.on(candidates.rows)  # type: ignore[arg-type]  # never None here
     fit = refit(part, pool.matrix_of(support), *start)
     pool, selected, fit = swap_until_stable(part, candidates, pool, support, fit, rounds)
     near = ascending(exchange_changes(part, pool, selected, fit).min(axis=0))[
@@ -464,8 +451,8 @@ def proposed(
     return decided, np.searchsorted(units, pool.units[selected]), (fit.theta, fit.intercept)
 
 
-def _some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
-    """Return a subset of the rows to propose exchanges if there are many rows, else None."""
+def some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
+    """Return a subset of the rows to propose a support if there are many rows, else None."""
     rows = np.flatnonzero(problem.sample_weight)
     n = max(_ROWS, _ROWS_PER_COLUMN * n_columns)
     if len(rows) < _MANY * n or not problem.loss.pointwise or problem.offset is not None:
@@ -512,7 +499,7 @@ def exchange(
     units = Units.of_groups(groups, design.n_features, fixed)
     chosen = np.unique(units.of_feature[state.kept])
     numbers, theta = _around(units, state, chosen, max(POOL_FACTOR * len(chosen), len(chosen) + 20))
-    start, rows = (theta, np.asarray(state.intercept, dtype=float)), _some_rows(problem, len(theta))
+    start, rows = (theta, np.asarray(state.intercept, dtype=float)), some_rows(problem, len(theta))
     candidates = Candidates(design, units, rows)
     pool, support = candidates.read(numbers), np.searchsorted(numbers, chosen)
     if rows is not None:
@@ -623,7 +610,12 @@ def exchange_changes(
         if pool.single:
             diagonal = curvature[:, 0] + problem.penalty_hessian(1)[0, 0]
             schur = np.maximum(diagonal - np.einsum("kp,kp->p", cross, C), _MIN_SCHUR * diagonal)
-            single_changes(inverse[:p, :p], fit.theta[:, q], C[:p], schur, gradient, change)
+            # Adding j changes the coefficients of the support by C_ij g_j / s_j. Removing i then
+            # costs theta_i'^2 / (2 [H^-1]'_ii).
+            step = gradient / schur
+            moved = C[:p] * step + fit.theta[:, [q]]
+            spread = C[:p] * C[:p] / schur + np.diag(inverse)[:p, None]
+            change += 0.5 * (moved * moved / spread - gradient * step)
             continue
         for a, b in pairwise(offsets):
             full = curvature[a:b, : b - a] + problem.penalty_hessian(b - a)[: b - a, : b - a]
@@ -671,11 +663,15 @@ def ascending(values: np.ndarray) -> np.ndarray:
     return np.argsort(np.round(values / scale, 10) if scale > 0 else values, kind="stable")
 
 
-def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]]]:
+def proposals(
+    change: np.ndarray, n_tries: int, exact: bool = True
+) -> Iterator[list[tuple[int, int]]]:
     """Iterate over sets of exchanges (out, in) to try.
 
     The first set is half of the compatible exchanges with a predicted improvement. Each of the
-    following sets is smaller than the previous one.
+    following sets is smaller than the previous one. If the predictions are not exact but come from
+    a bound on the curvature, they are pessimistic, so that exchanges without a predicted
+    improvement are also tried individually.
 
     Parameters
     ----------
@@ -683,6 +679,8 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
         Predicted change of each exchange.
     n_tries : int
         Maximum number of exchanges to try individually at the end.
+    exact : bool, default True
+        Whether the predictions use the exact curvature.
 
     Yields
     ------
@@ -690,16 +688,16 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
         Positions in the support, and units of the pool.
     """
     flat = change.ravel()
-    improving = np.flatnonzero(flat < 0)
+    tried = np.flatnonzero(flat < (0.0 if exact else np.inf))
     most = max(n_tries, 4 * len(change))
-    if len(improving) > 2 * most:  # allows for ties
-        improving = improving[np.sort(np.argpartition(flat[improving], 2 * most)[: 2 * most])]
-    order = improving[ascending(flat[improving])[:most]]
+    if len(tried) > 2 * most:  # allows for ties
+        tried = tried[np.sort(np.argpartition(flat[tried], 2 * most)[: 2 * most])]
+    order = tried[ascending(flat[tried])[:most]]
     ranked = list(zip(*(part.tolist() for part in np.divmod(order, change.shape[1])), strict=True))
     together: list[tuple[int, int]] = []
     used: tuple[set[int], set[int]] = set(), set()
     for out, entering in ranked:
-        if out not in used[0] and entering not in used[1]:
+        if change[out, entering] < 0 and out not in used[0] and entering not in used[1]:
             together.append((out, entering))
             used[0].add(out)
             used[1].add(entering)
@@ -709,25 +707,6 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
         size //= 2
     for pair in ranked[:n_tries]:
         yield [pair]
-
-
-def single_changes(
-    inverse: np.ndarray,
-    theta: np.ndarray,
-    C: np.ndarray,
-    schur: np.ndarray,
-    gradient: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """Add the predicted change for every pair of support feature i and pool column j.
-
-    Adding j changes the coefficients of the support by C_ij g_j / s_j. Removing i then costs
-    theta_i'^2 / (2 [H^-1]'_ii).
-    """
-    step = gradient / schur
-    moved = C * step + theta[:, None]
-    spread = C * C / schur + np.diag(inverse)[:, None]
-    out += 0.5 * (moved * moved / spread - gradient * step)
 
 
 def block_changes(

@@ -78,7 +78,7 @@ def greedy_search(
         Stopping thresholds. The search stops when no unit lowers the objective by ``delta``
         (criterion "objective"), or has a gradient of ``epsilon`` (criterion "gradient").
     backward : bool
-        Whether to take backward steps. False gives orthogonal matching pursuit.
+        Whether to take backward steps. False means orthogonal matching pursuit.
     fixed : sequence of int, default ()
         Units that are always selected, at most ``size``.
 

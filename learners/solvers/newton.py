@@ -4,7 +4,7 @@ The solvers define ridge penalties as in :class:`Prior`, as ``shrinkage * ||thet
 factor of one half.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -68,6 +68,12 @@ class SupportProblem:
     def quadratic(self) -> bool:
         """Whether the objective is quadratic."""
         return self.loss.is_quadratic and (self.prior is None or not self.prior.total_variation)
+
+    def on(self, rows: np.ndarray) -> "SupportProblem":
+        """Return the problem on some of the rows."""
+        weight = self.sample_weight[rows]
+        n_rows = None if self.n_rows is None else self.n_rows * weight.sum()
+        return replace(self, y=self.y[rows], sample_weight=weight / weight.sum(), n_rows=n_rows)
 
     def _blocks(self, theta: np.ndarray) -> np.ndarray:
         return theta.reshape(-1, self.width, theta.shape[1])

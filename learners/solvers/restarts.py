@@ -11,7 +11,7 @@ import numpy as np
 
 from ..designs.base import Design
 from ..objective.losses import FlippedLogisticLoss
-from .exchanges import Pool, curvatures, swap
+from .exchanges import Pool, curvatures, some_rows, swap
 from .newton import Fit, SupportProblem, fit_at, predicted, refit
 
 # Chosen by the detection rate on the simulated data of Barbu et al. (2017) with one label in ten
@@ -73,14 +73,14 @@ def search(
     problem = SupportProblem(
         y, FlippedLogisticLoss(min(_MORE_FLIPS * flip, _MAX_FLIPS)), sample_weight, shrinkage=_RIDGE
     )
-    pool = _neighbours(design, y, sample_weight, kept, n_pool, fixed)
+    everything, start = problem, (np.zeros((len(kept), 1)), np.zeros(1))
+    rows = some_rows(problem, len(kept))
+    if rows is not None:
+        problem, n_rows = problem.on(rows), n_rows * sample_weight[rows].sum()
+    pool = _neighbours(design, problem, sample_weight, kept, n_pool, fixed, rows)
     support = np.flatnonzero(np.isin(pool.units, kept))
-    fit = refit(
-        problem, pool.matrix_of(support), np.zeros((len(kept), 1)), np.zeros(1), tol=_TOLERANCE
-    )
-    best = current = swap(
-        problem, pool, support, fit, n_tries=_TRIES, tol=_TOLERANCE, hopeful=False
-    )
+    fit = refit(problem, pool.matrix_of(support), *start, tol=_TOLERANCE)
+    best = current = swap(problem, pool, support, fit, n_tries=_TRIES, tol=_TOLERANCE)
     unmoved, rng = 0, np.random.default_rng(_SEED)
     # A small pool allows few other supports.
     for _ in range(min(n_rounds, len(pool.units) // len(kept))):
@@ -90,21 +90,28 @@ def search(
             break
         if unmoved:
             continue
-        new = swap(problem, pool, *grown, n_tries=_TRIES, tol=_TOLERANCE, hopeful=False)
+        new = swap(problem, pool, *grown, n_tries=_TRIES, tol=_TOLERANCE)
         if new[1].value < best[1].value:
             best = new
         if (new[1].value - current[1].value) * n_rows < slack * rng.random():
             current = new
-    return np.sort(pool.units[best[0]])
+    searched = np.sort(pool.units[best[0]])
+    if rows is None:
+        return searched
+    return min(
+        (kept, searched),
+        key=lambda units: refit(everything, design.keep(units).matrix(), *start).value,
+    )
 
 
 def _neighbours(
     design: Design,
-    y: np.ndarray,
+    problem: SupportProblem,
     sample_weight: np.ndarray,
     kept: np.ndarray,
     n_pool: int,
     fixed: np.ndarray | None,
+    rows: np.ndarray | None,
 ) -> Pool:
     """Return a pool of ``kept`` and the features most correlated with them, by strength.
 
@@ -116,8 +123,8 @@ def _neighbours(
     each = min(max(2, -(-n_pool // len(kept))), design.n_features)
     nearest = np.argpartition(-correlation, each - 1, axis=0)[:each]
     units = np.union1d(nearest.ravel(), kept)
-    Z = design.keep(units).matrix().astype(np.float32)
-    order = np.argsort(-np.abs((sample_weight * y[:, 0]) @ Z), kind="stable")
+    Z = design.keep(units).matrix_rows(rows).astype(np.float32, copy=False)
+    order = np.argsort(-np.abs((problem.sample_weight * problem.y[:, 0]) @ Z), kind="stable")
     return Pool(
         units[order],
         np.take(Z, order, axis=1),

@@ -23,8 +23,8 @@ def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
     array([670, 434, 257, 120,  10,  10,  10,  10,  10,  10])
     """
     e = np.arange(1, n_steps + 1)
-    left = k + (n_features - k) * np.maximum(0.0, (n_steps - 2.0 * e) / (2.0 * e * mu + n_steps))
-    return _whole(left, n_features, k)
+    share = np.maximum(0.0, (n_steps - 2.0 * e) / (2.0 * e * mu + n_steps))
+    return _whole(k + (n_features - k) * share, n_features, k)
 
 
 def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
@@ -192,13 +192,10 @@ def step_counts(schedule: Counts, n_features: int, k: int, n_steps: int) -> np.n
     counts = np.asarray(schedule(n_features, k, n_steps))
     whole = counts.ndim == 1 and len(counts) > 0 and counts.dtype.kind in "iu"
     if not whole or counts[0] > n_features or counts[-1] != k or (np.diff(counts) > 0).any():
+        flat = counts.ravel().tolist()
+        returned = f"{flat[0]} ... {flat[-1]}" if len(flat) > 1 else flat
         raise ValueError(
-            f"schedule={schedule!r} returned {_ends(counts)}; "
+            f"schedule={schedule!r} returned {returned}; "
             f"expected integers that decrease from at most {n_features} to {k}"
         )
     return counts
-
-
-def _ends(counts: np.ndarray) -> str:
-    flat = counts.ravel().tolist()
-    return f"{flat[0]} ... {flat[-1]}" if len(flat) > 1 else str(flat)

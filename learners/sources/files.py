@@ -42,29 +42,20 @@ class ChunkedSource(Source):
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         unit = self.column_step
         touched = np.unique(columns // unit)
+        most = max(1, PIECE_BYTES // (self.row_step * unit * self.stored.itemsize))
+        # Adjacent chunks, a few at a time
+        breaks = np.flatnonzero((np.diff(touched) > 1) | (np.arange(1, len(touched)) % most == 0))
+        runs = np.split(touched, breaks + 1)
         for start in range(rows.start, rows.stop, self.row_step):
             stop = min(rows.stop, start + self.row_step)
             target = out[start - rows.start : stop - rows.start]
-            most = max(1, PIECE_BYTES // (self.row_step * unit * self.stored.itemsize))
-            first = 0
-            while first < len(touched):  # runs of adjacent chunks
-                last = first
-                while (
-                    last + 1 < len(touched)
-                    and touched[last + 1] == touched[last] + 1
-                    and last - first < most - 1
-                ):
-                    last += 1
-                low, high = (
-                    int(touched[first]) * unit,
-                    min((int(touched[last]) + 1) * unit, self.shape[1]),
-                )
+            for run in runs:
+                low, high = int(run[0]) * unit, min((int(run[-1]) + 1) * unit, self.shape[1])
                 a, b = np.searchsorted(columns, [low, high])
                 with damage_named(self.name):
                     target[:, a:b] = np.asarray(self.array[start:stop, low:high])[
                         :, columns[a:b] - low
                     ]
-                first = last + 1
 
 
 def on_disk(

@@ -6,7 +6,7 @@ References
        Feature Selection", arXiv:1803.11521 (2018).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -44,16 +44,11 @@ class Moments:
     scatter: np.ndarray
 
     @classmethod
-    def empty(cls, p: int) -> Self:
-        """Create the moments of zero rows."""
-        return cls(0, 0.0, np.zeros(p), np.zeros((p, p)))
-
-    @classmethod
     def of(cls, rows: np.ndarray, weight: np.ndarray) -> Self:
         """Compute the moments of rows of shape (n, p) in double precision."""
         n_rows = float(weight.sum())
         if not n_rows > 0:
-            return replace(cls.empty(rows.shape[1]), n_samples=len(rows))
+            return cls(len(rows), 0.0, np.zeros(rows.shape[1]), np.zeros((rows.shape[1],) * 2))
         mean = weight @ rows / n_rows
         deviations = rows - mean
         deviations *= np.sqrt(weight)[:, None]
@@ -86,10 +81,6 @@ class Moments:
     def is_regular(self) -> bool:
         """Return whether all numbers are finite and no column is constant."""
         return bool(np.isfinite(self.scatter).all() and (self.scale > 0).all())
-
-    def faded(self, factor: float) -> "Moments":
-        """Return the moments with all row weights multiplied by ``factor``."""
-        return replace(self, n_rows=factor * self.n_rows, scatter=factor * self.scatter)
 
     def equivalent_rows(self) -> np.ndarray:
         """Return rank + 1 equally weighted rows that have these moments.
@@ -134,15 +125,12 @@ def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
             f"X has {m} columns, but partial_fit stores the products of all pairs of columns, "
             f"so it supports at most {MAX_COLUMNS - q}"
         )
-    total = Moments.empty(m + q)
+    total = Moments.of(np.empty((0, m + q)), np.empty(0))
     height = max(1, _BLOCK_BYTES // (8 * (m + q)))
     with problem_size(n_values(X)), np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, n, height):
             rows = slice(start, min(start + height, n))
-            if isinstance(X, OutOfCoreMatrix):
-                part = X[rows, np.arange(m)]
-            else:
-                part = X[rows].toarray() if sp.issparse(X) else X[rows]
-            values = np.hstack([np.asarray(part, np.float64), targets[rows]])
-            total += Moments.of(values, weight[rows])
+            part: Any = X[rows, np.arange(m)] if isinstance(X, OutOfCoreMatrix) else X[rows]
+            dense = part.toarray() if sp.issparse(part) else np.asarray(part, np.float64)
+            total += Moments.of(np.hstack([dense, targets[rows]]), weight[rows])
     return total

@@ -59,8 +59,10 @@ class AdditiveScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """Return the scorer for wider rows, where ``columns`` holds the positions in these rows of
-        the columns to which it was fitted."""
+        """Return the scorer for rows with more columns.
+
+        ``columns`` contains the positions of the original columns in these rows.
+        """
         return replace(self, model=replace(self.model, selected=columns[self.selected]))
 
     def scores(self, X: Matrix) -> np.ndarray:
@@ -171,8 +173,10 @@ class MetricScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """Return the scorer for wider rows, where ``columns`` holds the positions in these rows of
-        the columns to which it was fitted."""
+        """Return the scorer for rows with more columns.
+
+        ``columns`` contains the positions of the original columns in these rows.
+        """
         return replace(self, selected=np.asarray(columns, np.int64)[self.selected])
 
     def pairs(self, n: int | None = None) -> list[tuple[int, int]]:
@@ -194,7 +198,7 @@ class MetricScorer:
         return (padded[:, self.products].prod(axis=2) / self.product_scale) @ self.components.T
 
     def probabilities(self, X: Matrix) -> np.ndarray:
-        """Compute vote shares of shape (n, n_classes)."""
+        """Compute vote fractions of shape (n, n_classes)."""
         Z = self.transform(X)
         distance = (
             (Z**2).sum(axis=1)[:, None] - 2 * Z @ self.points.T + (self.points**2).sum(axis=1)

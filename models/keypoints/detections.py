@@ -87,7 +87,7 @@ class DetectionOptions:
             ),
             (
                 p is not None and not 0 <= p <= 1,
-                f"min_probability={p} is not valid; expected a number from 0 to 1",
+                f"min_probability={p} is not valid; expected a number in [0, 1]",
             ),
             (
                 None not in (p, self.threshold),

@@ -146,6 +146,6 @@ def _frame(X: Any, names: tuple[str, ...]) -> Any:
     if X.ndim != 2 or X.shape[1] != len(names):
         raise ValueError(
             f"X has shape {X.shape}; "
-            f"expected {f'{len(names)} columns' if names else 'a table with names'}"
+            f"expected {f'{len(names)} columns' if names else 'a table with column names'}"
         )
     return pd.DataFrame(X, columns=list(names))

@@ -37,10 +37,6 @@ class _Parameters(SelectionParameters):
     n_features_to_select: int | str = field(default="auto", kw_only=False)
 
 
-def _predicts_classes(selector: "TabularSelector") -> bool:
-    return getattr(selector, "task_", selector.task) != "regression"
-
-
 class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     """Selector of the columns of a data frame that predict a target, as in ``annealed select``.
 
@@ -53,10 +49,10 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     n_features_to_select : int or "auto", default "auto"
         Number of columns to select; "auto" chooses it by cross-validation or by ``fdr``.
     size_rule : {"explained", "best", "one-se"}, default "explained"
-        Rule by which "auto" chooses the number of columns. "explained" takes the smallest number
-        that achieves 97% of the best number's improvement over a constant model. "best" takes the
-        number with the lowest loss. "one-se" takes the smallest number within one standard error of
-        the best.
+        Rule by which "auto" chooses the number of columns. "explained" selects the smallest number
+        that achieves 97% of the best number's improvement over a constant model. "best" selects the
+        number with the lowest loss. "one-se" selects the smallest number within one standard error
+        of the best.
     task : {"auto", "classification", "regression"}, default "auto"
         Task. "auto" treats text, booleans and few distinct integers as classes. The
         cross-validation functions of scikit-learn stratify their folds only with "classification".
@@ -215,7 +211,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         rows = self._rows(X)
         return self.model_.predict(rows)
 
-    @available_if(_predicts_classes)
+    @available_if(lambda self: getattr(self, "task_", self.task) != "regression")
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probabilities of the classes.
 
@@ -385,7 +381,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         """
         model = TabularModel.load(path)
         if model.encoding is None:
-            raise ValueError(f"{path}: the model was fitted to a matrix; use load_model to read it")
+            raise ValueError(f"{path}: the model was fitted on a matrix; use load_model to read it")
         names = np.array(model.encoding.sources, object)
         task: Any = model.task
         selector = cls(max(len(names), 1), task=task)

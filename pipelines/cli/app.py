@@ -44,7 +44,8 @@ def _add(name: str, command: Any) -> None:
 
 def _not_installed() -> None:
     raise ModuleNotFoundError(
-        "annealed-experiments is not installed; run pip install ./experiments in the checkout"
+        "annealed-experiments is not installed; run pip install ./experiments in the annealed "
+        "checkout"
     )
 
 

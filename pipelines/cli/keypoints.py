@@ -72,8 +72,10 @@ Threads = Annotated[
 
 
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
-    """Return the paths of images without objects, from the given folder or from the subfolder
-    ``background`` of the data."""
+    """Return the paths of images without objects.
+
+    They are in the given folder, or in the subfolder ``background`` of the data.
+    """
     default = None if beside is None else beside / "background"
     return (
         common.list_images(folder)
@@ -175,7 +177,9 @@ def train(
         ("rounds", rounds, 0),
     ):
         if value is not None and not minimum <= value <= 100_000:
-            raise ValueError(f"--{name} {value} is not valid; expected at least {minimum:g}")
+            raise ValueError(
+                f"--{name} {value} is not valid; expected a number in [{minimum:g}, 100000]"
+            )
     common.check_outputs(
         [data, background, schema],
         model=out,

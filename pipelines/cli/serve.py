@@ -47,8 +47,8 @@ def serve(
     for name in ("python_multipart", "starlette", "uvicorn"):
         if find_spec(name) is None:
             raise ValueError(
-                f"annealed serve requires {name}; run pip install '.[serve]' in the checkout of "
-                "annealed"
+                f"annealed serve requires {name}; run pip install '.[serve]' in the annealed "
+                "checkout"
             )
 
     def announce(url: str) -> None:

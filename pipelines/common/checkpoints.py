@@ -1,9 +1,9 @@
 """Checkpoints of long computations, so that an interrupted run resumes with the same result.
 
 Results that can be stored as JSON are cells of one file (:class:`Checkpoint`). Models and arrays
-are stored in separate safetensors files (:func:`write_part`, :func:`read_part`, and, for model
-files, :func:`is_finished`). Every file records its settings and data, and is reused only for the
-same settings and data.
+are stored in separate safetensors files (:func:`write_part`, :func:`read_part` and, for model
+files, :func:`is_finished`). Each file records the settings and data from which it was computed, and
+is reused only for the same settings and data.
 """
 
 import json
@@ -25,20 +25,21 @@ _BEGINNING = json.dumps({"format": FORMAT})[:-1].encode()
 class Checkpoint:
     """Finished cells of a long computation, stored in a file.
 
-    The file contains JSON lines: a header with its format, settings and data, then one line ``[key,
-    value]`` per finished cell. An incomplete last line is dropped. Several processes may write to
-    the same file: each line is appended atomically under a lock.
+    The file contains JSON lines: a header with its format, settings and data, followed by one line
+    ``[key, value]`` for each finished cell. An incomplete last line is dropped. Several processes
+    may write to the same file, since each line is appended atomically under a lock.
 
     Parameters
     ----------
     path : path or None, default None
-        Checkpoint file, created if missing; None stores cells in memory for this run only.
+        Checkpoint file, which is created if missing. None stores the cells in memory, for this run
+        only.
     made_from : dict or None, default None
-        Settings and data that all cells depend on, as JSON values. Settings of a single cell belong
-        to its key.
+        Settings and data on which all cells depend, as JSON values. Settings of a single cell are
+        part of its key.
     resume : bool, default True
         Whether to resume from the finished cells of the file. If False, a file with finished cells
-        raises an error, so that they are not lost.
+        is an error, so that they are not lost.
 
     Raises
     ------
@@ -127,12 +128,12 @@ def _line(content: Any) -> bytes:
 
 
 def header_line(made_from: dict[str, Any]) -> bytes:
-    """Return the first line of a file of finished parts."""
+    """Return the header line of a file of finished parts."""
     return _line({"format": FORMAT, "version": VERSION, "made_from": made_from})
 
 
 def whole_lines(path: Path, file: Any) -> Iterator[bytes]:
-    """Yield all complete lines of a file of finished parts, and remove an incomplete last line.
+    """Yield the complete lines of a file of finished parts, and remove an incomplete last line.
 
     Raises
     ------
@@ -153,8 +154,10 @@ def whole_lines(path: Path, file: Any) -> Iterator[bytes]:
 
 
 def append(path: Path, file: Any, line: bytes) -> None:
-    """Append a line to an open file of finished parts; raise a ValueError that names the file if it
-    cannot be written."""
+    """Append a line to an open file of finished parts.
+
+    If the file cannot be written, a ValueError that names it is raised.
+    """
     try:
         file.seek(0, os.SEEK_END)
         while line:  # unbuffered, so that closing the file writes nothing
@@ -164,8 +167,7 @@ def append(path: Path, file: Any, line: bytes) -> None:
 
 
 def check_header(path: Path | None, line: bytes, made_from: dict[str, Any]) -> None:
-    """Raise a ValueError unless the first line is the header of this format, with the same settings
-    and data."""
+    """Check that the first line is a header with the same format, settings and data."""
     try:
         header = json.loads(line)
     except ValueError:
@@ -178,7 +180,7 @@ def check_header(path: Path | None, line: bytes, made_from: dict[str, Any]) -> N
 
 
 def open_locked(path: Path, wait: bool = True) -> Any:
-    """Open a file for reading and writing, created if missing, under an exclusive lock.
+    """Open a file for reading and writing under an exclusive lock; create it if missing.
 
     Raises
     ------
@@ -205,18 +207,21 @@ def open_locked(path: Path, wait: bool = True) -> Any:
 
 
 def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) -> None:
-    """Raise a ValueError if the recorded settings or data of a file differ from those of this run.
-    Tuples and lists compare equal."""
+    """Check that the recorded settings and data of a file equal those of this run.
+
+    Tuples and lists compare equal.
+    """
     if recorded != json.loads(json.dumps(expected)):
         raise ValueError(
-            f"{path}: the file was created with different settings or data; use the same ones, "
-            "or choose another output"
+            f"{path}: the file was created with different settings or data; use the same "
+            "settings and data, or choose another output"
         )
 
 
 def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
-    """Return whether a part of a training run exists: a model file with ``info["made_from"]``, or a
-    part with ``made_from``.
+    """Return whether a part of a training run exists.
+
+    A part is a file with ``made_from`` in its header, or a model file with ``info["made_from"]``.
 
     A ValueError is raised if the file is damaged, or was created with different settings or data.
     """

@@ -1,4 +1,4 @@
-"""Settings as nested dataclasses, read from nested tables in a TOML or JSON file."""
+"""Settings as nested dataclasses, which are read from nested tables in a TOML or JSON file."""
 
 import json
 import tomllib
@@ -20,7 +20,7 @@ _RENAMED = {
 
 
 def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) -> None:
-    """Raise a ValueError for the first unknown name, if any."""
+    """Check that all names are known; the error message contains the first unknown name."""
     known = list(known)
     for name in names or ():
         if name not in known:
@@ -36,7 +36,7 @@ def read_config(path: Path | None, defaults: Settings) -> Settings:
     Raises
     ------
     ValueError
-        If the file cannot be read, or an entry is unknown or has the wrong type; the message names
+        If the file cannot be read, or an entry is unknown or has the wrong type. The message names
         the file and the entry.
     """
     return defaults if path is None else _merged(path, "", read_tables(path), defaults)
@@ -64,7 +64,7 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; raise an error for repeated names, as in TOML."""
+    """Convert name-value pairs to a dict; repeated names are an error, as in TOML."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         raise ValueError(f"{max(names, key=names.count)!r} is set twice; set it only once")

@@ -1,4 +1,4 @@
-"""Images and files as data URLs, for JSON and pages."""
+"""Conversion of images and files to data URLs, for JSON and HTML pages."""
 
 import base64
 import io
@@ -12,7 +12,7 @@ _QUALITY = 85
 
 
 def smaller(image: np.ndarray, longest: int) -> np.ndarray:
-    """Return an image shrunk to at most ``longest`` pixels on its longer side."""
+    """Return an image reduced to at most ``longest`` pixels on its longer side."""
     height, width = image.shape[:2]
     factor = longest / max(height, width)
     if factor >= 1:

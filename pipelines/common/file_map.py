@@ -1,4 +1,4 @@
-"""Application of a model to many files, in one process, in several, or on a Dask cluster."""
+"""Application of a model to many files, in one or several processes or on a Dask cluster."""
 
 import asyncio
 import logging
@@ -31,15 +31,16 @@ TIMEOUT = 10.0  # seconds to wait for a scheduler (heuristic)
 
 
 def by_processes(n_jobs: int = 1) -> FileMap:
-    """Map over items in parallel processes, each with a copy of the model, at most one per core.
+    """Return a map over items that runs in parallel processes, at most one per core.
 
-    Threads would block one another, since a third of the detection time is spent in Python. A few
-    items are read ahead. The results do not depend on ``n_jobs``.
+    Each process has a copy of the model. Threads would block one another, since a third of the
+    detection time is spent in Python. A few items are read ahead. The results do not depend on
+    ``n_jobs``.
 
     Parameters
     ----------
     n_jobs : int, default 1
-        Number of processes; with 1, items are processed in this process.
+        Number of processes. With 1, items are processed in this process.
 
     Returns
     -------
@@ -60,10 +61,10 @@ def by_processes(n_jobs: int = 1) -> FileMap:
 
 
 def by_dask(address: str) -> FileMap:
-    """Map over items on the workers of a Dask cluster, which read the files.
+    """Return a map over items that runs on the workers of a Dask cluster, which read the files.
 
-    The model is sent once and passed from worker to worker. A worker processes one item at a time;
-    if the worker dies, another worker repeats the item. Relative file names refer to the working
+    The model is sent once and passed from worker to worker. A worker processes one item at a time.
+    If the worker dies, another worker repeats the item. Relative file names refer to the working
     directory of this process if it exists on the worker.
 
     Parameters
@@ -92,8 +93,10 @@ def by_dask(address: str) -> FileMap:
 
 
 def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
-    """Return the number of parallel jobs: the requested number (0 means one per core), limited by
-    the numbers of items and cores."""
+    """Return the number of parallel jobs.
+
+    The requested number, where 0 means one per core, is limited by the numbers of items and cores.
+    """
     if requested < 0:
         raise ValueError(
             f"--jobs {requested} is not valid; expected an integer >= 1, or 0 for one per core"
@@ -169,8 +172,9 @@ def _of_number(known: tuple[Callable[[Any], Any], Sequence[Any]], number: int) -
 def try_file(
     work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False
 ) -> tuple[Any, str | None]:
-    """Return a pair: the result of a function for a file and None, or None and an error message
-    that names the file. ``plain`` uses uncompiled loops.
+    """Apply a function to a file; return the result and None, or None and an error message.
+
+    The message names the file. ``plain`` uses uncompiled loops.
 
     Examples
     --------

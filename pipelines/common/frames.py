@@ -13,8 +13,10 @@ _THUMBNAIL = 32, 24  # width and height in pixels
 
 
 def different_frames(video: Path, n: int) -> list[int]:
-    """Return the numbers of different frames, from 0: those whose grey thumbnails are nearest to
-    the centres of n clusters. There are fewer than n if fewer frames are distinct.
+    """Return the numbers, counted from 0, of up to n frames that differ most.
+
+    Their grey thumbnails are nearest to the centres of n clusters. The result has fewer than n
+    frames if fewer frames are distinct.
 
     Raises
     ------
@@ -36,13 +38,15 @@ def different_frames(video: Path, n: int) -> list[int]:
 
 
 def write_frames(video: Path, out: Path, n: int) -> list[Path]:
-    """Write different frames of a video as ``000012.png``, named by their number, and return the
-    paths.
+    """Write the frames of a video that differ most, and return their paths.
+
+    A file is named by the number of its frame, such as ``000012.png``.
 
     Raises
     ------
     ValueError
-        As :func:`different_frames`, or if the folder contains files or cannot be written.
+        In the cases listed for :func:`different_frames`, or if the folder contains files or cannot
+        be written.
     """
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ValueError(f"{out}: already exists; expected a new or empty folder")

@@ -1,4 +1,4 @@
-"""Inputs of commands: files, folders, patterns, lists on stdin, and tables of annotations."""
+"""Inputs of commands: files, folders, patterns, lists on stdin, and CSV files of annotations."""
 
 import csv
 import glob
@@ -29,8 +29,10 @@ def list_images(folder: str | Path) -> list[Path]:
 
 
 def are_few(paths: Sequence[str | os.PathLike[str]]) -> bool:
-    """Return whether photographs are few and small enough for uncompiled loops: at most 8
-    photographs with 16 million pixels in total."""
+    """Return whether photographs are few and small enough for uncompiled loops.
+
+    The limits are 8 photographs and 16 million pixels in total.
+    """
     pixels = 0
     for path in paths[: MAX_FEW + 1]:
         with suppress(ValueError):  # an unreadable photograph takes no time
@@ -40,7 +42,7 @@ def are_few(paths: Sequence[str | os.PathLike[str]]) -> bool:
 
 
 def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the line numbers and rows of a CSV file that must have certain columns."""
+    """Yield the line numbers and rows of a CSV file with the given columns."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True)
@@ -61,11 +63,10 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
     ----------
     names : iterable of str
         Files, which need not exist; folders, which are searched recursively for images; patterns
-        such as ``holiday/**/*.jpg``; or ``-`` for stdin, each line of which is any of these. The
-        files of folders and patterns are listed in alphabetical order, so that runs are
-        reproducible.
+        such as ``holiday/**/*.jpg``; or ``-`` for stdin, where each line is one of these. The files
+        of folders and patterns are listed in alphabetical order, so that runs are reproducible.
     leave_out : sequence of path or None
-        Output folders, which are excluded from the search in folders and patterns.
+        Output folders, which are excluded from folders and patterns.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Checks of output paths before any work, so that no input or foreign file is replaced."""
+"""Checks of output paths before a command starts, so that no input or foreign file is replaced."""
 
 import json
 import os
@@ -20,20 +20,20 @@ def check_outputs(
     report: Path | None = None,
     report_files: Sequence[str] = (),
 ) -> None:
-    """Check all outputs of a command before it starts work.
+    """Check all outputs of a command before it starts.
 
     Parameters
     ----------
     inputs : iterable of path or None
-        Inputs of the command; names that are not files (shipped models) are ignored.
+        Inputs of the command. Names that are not files, such as shipped models, are ignored.
     files : iterable of path or None
         Files to write. An existing file is replaced unless it is an input.
     model : path or None
         Model file to write. An existing file is replaced only if it is a model.
     report : path or None
-        Folder for the report, created if missing.
+        Folder of the report, which is created if missing.
     report_files : sequence of str
-        Patterns of the files in the report; the first pattern is that of the JSON file, which
+        Patterns of the files in the report. The first pattern is that of the JSON file, which
         identifies an earlier report.
 
     Raises
@@ -125,8 +125,8 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
     """Return the overlay path of each image.
 
     For a single image, the path is ``overlay`` itself, unless it is a folder. Otherwise, the paths
-    are ``overlay/STEM_ENDING.png``, all distinct; the ending prevents photographs in the folder
-    from being overwritten.
+    are ``overlay/STEM_ENDING.png``. They are distinct, and the ending prevents photographs in the
+    folder from being overwritten.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
 
 
 def distinct_stems(images: Sequence[str | Path]) -> list[str]:
-    """Return the stems of image names, with numbers added if they repeat or differ only in case.
+    """Return the stems of image names, with numbers added to stems that differ at most in case.
 
     Examples
     --------

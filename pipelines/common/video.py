@@ -1,4 +1,4 @@
-"""Atomic writing of videos, which are verified by reading them back."""
+"""Atomic writing of videos, with verification by reading them back."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpe
 
 
 def check_video_name(path: Path) -> None:
-    """Raise a ValueError unless a file name has a video suffix."""
+    """Check that a file name has the suffix of a video."""
     if path.suffix.lower() not in VIDEO_SUFFIXES:
         raise ValueError(
             f"{path}: the file cannot be written as a video; expected a file name that ends in "
@@ -27,8 +27,8 @@ def check_video_name(path: Path) -> None:
 def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
     """Write a video under a temporary name, read it back, and rename it if it is complete.
 
-    The context manager yields a function that takes one RGB frame, a uint8 array of shape (H, W,
-    3); all frames must have the same size. ``.avi`` files contain motion JPEG, and all others
+    The context manager yields a function of an RGB frame, a uint8 array of shape (H, W, 3). All
+    frames must have the same size. ``.avi`` files contain motion JPEG, and all other files contain
     MPEG-4. ``rate`` is in frames per second. An existing file is replaced atomically.
     """
     check_video_name(path)
@@ -47,7 +47,7 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
                 )
                 if not writers[0].isOpened():
                     raise ValueError(
-                        f"{path}: there is no encoder for this file type; use another one, such "
+                        f"{path}: there is no encoder for this file type; use another type, such "
                         "as .avi"
                     )
             writers[0].write(cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))

@@ -1,7 +1,8 @@
 """Annotated images from ``keypoints.csv``, annotation files of other tools, or iBUG ``.pts`` files.
 
-Left and right are those of the subject: ``left_eye`` is usually on the right-hand side of the
-image. The x-axis points right and the y-axis down; the centre of the top-left pixel is (0, 0).
+Left and right are those of the subject, so ``left_eye`` is usually on the right-hand side of the
+image. The x-axis points right, and the y-axis points down. The centre of the top-left pixel is (0,
+0).
 """
 
 import re
@@ -48,15 +49,17 @@ class AnnotatedImage:
     landmarks : ndarray of shape (n_faces, n_landmarks, 2) or None
         Coordinates x, y of the schema's other points, if annotated.
     origin : str, default ""
-        Collection to which the photograph belongs; empty if the file name identifies it.
+        Collection to which the photograph belongs. If it is empty, the file name identifies the
+        collection.
     schema : Schema
         Schema of the points; the default is the schema of faces.
     boxes : ndarray of shape (n_faces, 4) or None
         Boxes x0, y0, x1, y1 of the objects, if annotated.
     areas : ndarray of shape (n_faces + n_boxes,) or None
-        Areas of the objects and of the boxes to ignore in square pixels, if annotated.
+        Areas of the objects and of the boxes to ignore, in square pixels, if annotated.
     crowds : ndarray of shape (n_boxes,) or None
-        Whether each of the boxes to ignore may contain several objects; by default all may.
+        Whether each of the boxes to ignore may contain several objects; true for all boxes by
+        default.
     view : function, optional
         Function that transforms the photograph's pixels into those of the annotated image.
     """
@@ -80,20 +83,24 @@ class AnnotatedImage:
 
     @property
     def source(self) -> str:
-        """Collection of the photograph: ``origin``, or the part of the file name before the first
-        underscore; empty if neither exists."""
+        """Collection of the photograph.
+
+        It is ``origin``, or the part of the file name before the first underscore; empty if neither
+        exists.
+        """
         return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
 
     @property
     def reference_length(self) -> np.ndarray:
-        """Reference length of each object in pixels; for faces, the distance between the eye
-        centres."""
+        """Reference length of each object in pixels; the distance between the eyes for faces."""
         return self.schema.lengths(self.instances, self.boxes)
 
     @property
     def points(self) -> np.ndarray:
-        """Points that are refined jointly, a complex array of shape (n_faces, n): the landmarks, or
-        the keypoints if there are no landmarks; NaN where not annotated."""
+        """Points that are refined together, a complex array of shape (n_faces, n).
+
+        They are the landmarks, or the keypoints if there are no landmarks; NaN where not annotated.
+        """
         points = self.instances if self.landmarks is None else self.landmarks
         return points[..., 0] + 1j * points[..., 1]
 
@@ -103,8 +110,10 @@ class AnnotatedImage:
         return pixels if self.view is None else self.view(pixels)
 
     def mirrored(self, width: int) -> "AnnotatedImage":
-        """Return the annotations of the mirror image; ``width`` is the width of the photograph in
-        pixels."""
+        """Return the annotations of the mirror image.
+
+        ``width`` is the width of the photograph in pixels.
+        """
         order = self.schema.mirror_order
         landmarks = (
             None if self.landmarks is None else self.landmarks[:, list(self.schema.landmark_mirror)]
@@ -118,8 +127,10 @@ class AnnotatedImage:
         return renamed.moved(np.array([[-1.0, 0.0, width - 1], [0.0, 1.0, 0.0]]), self.view)
 
     def moved(self, matrix: np.ndarray, view: View | None) -> "AnnotatedImage":
-        """Return the annotations after the image is transformed by a 2 x 3 affine matrix. Boxes
-        become the bounding boxes of their transformed corners."""
+        """Return the annotations after the image is transformed by a 2 x 3 affine matrix.
+
+        Boxes become the bounding boxes of their transformed corners.
+        """
 
         def points(xy: np.ndarray) -> np.ndarray:
             return xy @ matrix[:, :2].T + matrix[:, 2]
@@ -137,8 +148,10 @@ class AnnotatedImage:
 
 
 def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """Return the photographs with landmarks, or all photographs if there are none, for training the
-    refinement."""
+    """Return the photographs for training the refinement.
+
+    They are the photographs with landmarks, or all photographs if none has landmarks.
+    """
     return [image for image in images if image.landmarks is not None] or list(images)
 
 
@@ -149,12 +162,12 @@ def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
-    """Return the schema of annotations, taken from a file, from their ``schema.toml``, or from the
-    annotations themselves.
+    """Return the schema of annotations.
 
-    In the last case, names that differ only in ``left`` and ``right`` are mirror pairs, and the
-    boxes give the reference length. A one-line ValueError is raised if the schema is invalid or the
-    file has several categories.
+    It is read from a given file or from the ``schema.toml`` of the annotations. Otherwise, it is
+    derived from the annotations. Names that differ only in ``left`` and ``right`` are then mirror
+    pairs, and the boxes determine the reference length. A one-line ValueError is raised if the
+    schema is invalid or the file has several categories.
     """
     if file is not None or (folder / "schema.toml").is_file():
         return read_schema(file or folder / "schema.toml")
@@ -206,16 +219,17 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
 
     * ``keypoints.csv`` (image, face, keypoint, x, y and optionally visible), with an optional
       ``landmarks68.csv`` (image, face, x0, y0, ..., x67, y67)
-    * 68-point iBUG files ``NAME.pts`` next to the images, also in nested folders
+    * 68-point iBUG files ``NAME.pts`` next to the images, which may be in nested folders
     * one COCO keypoint JSON file, or the files of another tool (see `label_files`)
 
-    With the first two, an ``ignore.csv`` (image, x0, y0, x1, y1) may list boxes that may contain
-    unannotated faces.
+    With the first two formats, an ``ignore.csv`` (image, x0, y0, x1, y1) may list boxes that may
+    contain unannotated faces.
 
-    In nested folders, the name of the first folder is the photograph's collection. The faces of one
-    photograph have files ``NAME_1.pts``, ``NAME_2.pts`` next to ``NAME.jpg``, or next to copies of
-    the photograph, ``NAME_1.jpg`` and ``NAME_2.jpg`` (as in AFW), which are joined. The ``.pts``
-    format supports only faces. A ValueError names the file if it is invalid.
+    In nested folders, the name of the first folder is the collection of the photograph. Several
+    faces in a photograph have the files ``NAME_1.pts``, ``NAME_2.pts`` next to ``NAME.jpg``. The
+    photograph may also be copied to ``NAME_1.jpg``, ``NAME_2.jpg``, as in AFW; identical copies are
+    joined. The ``.pts`` format supports only faces. If a file is invalid, a ValueError that names
+    it is raised.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -316,10 +330,10 @@ def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
 def read_boxes(
     path: Path, is_known: Callable[[str], bool], known: str
 ) -> dict[str, list[list[float]]]:
-    """Read the boxes x0, y0, x1, y1 of each image from a CSV file with the columns image, x0, y0,
-    x1, y1.
+    """Read the boxes of each image from a CSV file with the columns image, x0, y0, x1 and y1.
 
-    A ValueError names the file and the line if the file is invalid or an image is not ``known``.
+    If the file is invalid or an image is not ``known``, a ValueError that names the file and the
+    line is raised.
     """
     boxes: dict[str, list[list[float]]] = {}
     for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
@@ -446,8 +460,11 @@ def _joined(images: list[Path]) -> list[list[Path]]:
 
 
 def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, Any]]]:
-    """Return the annotation file of a folder (or the file itself), its content as COCO keypoints,
-    and its categories with keypoints by id. A ValueError names the file if it is invalid."""
+    """Return the annotation file of a folder and its content as COCO keypoints.
+
+    ``folder`` may also be the file itself. The categories with keypoints are also returned by id.
+    If the file is invalid, a ValueError that names it is raised.
+    """
     files = [[folder]] if folder.is_file() else [sorted(folder.glob(name)) for name in _FILES]
     paths = next(filter(None, files), [])
     if not paths:
@@ -491,9 +508,9 @@ def coco_objects(
 ) -> dict[str, list[tuple[dict[str, list[float]], list[float] | None, bool, float | None]]]:
     """Return the annotated objects of each file.
 
-    An object has points by name (x, y, visibility), the box (x, y, width, height) and the area if
-    given, and whether it is a crowd. ``names_of`` holds the keypoints of the required categories by
-    id. A ValueError names the file if it is invalid.
+    An object contains its points by name (x, y, visibility), the box (x, y, width, height) and the
+    area if given, and whether it is a crowd. ``names_of`` contains the keypoints of the required
+    categories by id. If the file is invalid, a ValueError that names it is raised.
     """
     try:
         files = {image["id"]: image["file_name"] for image in coco["images"]}

@@ -19,7 +19,7 @@ SAMPLE = "astronaut"  # default photograph
 
 @dataclass(frozen=True)
 class FileDetections:
-    """Detections and faces in one photograph or frame, or a one-line error.
+    """Detections and faces in a photograph or frame, or a one-line error.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class FileDetections:
     error : str or None
         One-line error; the other fields are then empty.
     frame : int or None
-        Frame number in a video or camera stream, from 0; None for a photograph.
+        Frame number in a video or camera stream, counted from 0; None for a photograph.
     time : float
         Presentation time of the frame, in seconds from the first frame.
     size : tuple of int or None
@@ -69,7 +69,7 @@ class FileDetections:
         return [self, *self.others]
 
     def record(self, landmarks: bool = False) -> dict:
-        """Return the JSON object printed by the command line, with all points if requested."""
+        """Return the JSON object that the command line prints, with all points if requested."""
         if self.error is not None or self.size is None:
             return {"image": self.image, "error": self.error}
         width, height = self.size
@@ -107,14 +107,14 @@ def detect_files(
     keep_pixels: bool = True,
     boxes: dict[str, list[list[float]]] | None = None,
 ) -> Iterator[FileDetections]:
-    """Detect keypoints in image files, in order; an invalid file yields a record with its error.
+    """Detect keypoints in image files, in order; an invalid file yields a result with an error.
 
-    Without files, the sample photograph is used. ``file_map`` runs the detection, by default in
-    this process, without affecting the results. With ``plain=True``, the default for few
+    Without files, the sample photograph is used. The detection runs in ``file_map``, by default in
+    this process, which does not affect the results. With ``plain=True``, the default for few
     photographs, no code is compiled, and results differ in the last digits. With
     ``keep_pixels=False``, results do not include the photographs, which other processes would have
-    to send. ``boxes`` holds the boxes of known objects for each file name. With several detectors,
-    the result of the first one contains those of the others.
+    to send. ``boxes`` contains the boxes of known objects for each file name. With several
+    detectors, the result of the first detector contains the results of the others.
     """
     plain = are_few(images) if plain is None else plain
     work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
@@ -128,8 +128,7 @@ _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process h
 
 
 def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
-    """Compile or load all functions of a detection on the sample photograph, before timing
-    starts."""
+    """Compile or load all functions of a detection before timing, with the sample photograph."""
     mode = options.mode, options.assembly
     if mode not in _ready:
         everywhere = replace(
@@ -147,8 +146,10 @@ def detect_file(
     keep_pixels: bool = True,
     boxes: dict[str, list[list[float]]] | None = None,
 ) -> FileDetections:
-    """Detect keypoints in one file, or in the sample photograph if the name is None; ``plain`` uses
-    uncompiled loops."""
+    """Detect keypoints in one file, or in the sample photograph if the name is None.
+
+    ``plain`` uses uncompiled loops.
+    """
     detectors = [detector] if isinstance(detector, KeypointDetector) else detector
     if not plain:
         warm_up(detectors[0], options)
@@ -171,8 +172,7 @@ def detect_file(
 
 
 def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
-    """Return the detections and faces, and the duration of the detection in seconds without
-    compilation."""
+    """Return the detections and faces, and the duration in seconds, excluding compilation."""
     start, compiled = time.perf_counter(), seconds_compiling()
     result = process(*inputs)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)
@@ -189,11 +189,10 @@ def sample_photograph() -> np.ndarray:
 def detect_many(
     detector: KeypointDetector, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any
 ) -> Iterator[list[Detection]]:
-    """Detect keypoints in images of shape (H, W, 3), in order, with ``n_jobs`` processes, at most
-    one per core.
+    """Detect keypoints in images of shape (H, W, 3), in order, in parallel processes.
 
-    A few images are read ahead. The results do not depend on ``n_jobs``. Options and errors are
-    those of :meth:`KeypointDetector.detect`; an error is raised when the iteration reaches its
-    image.
+    There are ``n_jobs`` processes, at most one per core. A few images are read ahead. The results
+    do not depend on ``n_jobs``. Options and errors are those of :meth:`KeypointDetector.detect`. An
+    error is raised when the iteration reaches its image.
     """
     return by_processes(n_jobs)(partial(KeypointDetector.detect, **options), detector, images)

@@ -36,10 +36,10 @@ def draw_detections(
 ) -> np.ndarray:
     """Draw faces and detections, with a legend below the image.
 
-    Every face has a box with its person number and probability, and every detection a disc. If
-    there are no faces, a ring around each detection shows the size of its window. ``landmarks`` are
-    drawn as small points. Images are RGB, uint8; small images are enlarged by an integer factor.
-    The best detections are drawn last, on top.
+    Each face is drawn as a box with its person number and probability, and each detection as a
+    disc. If there are no faces, a ring around each detection shows the size of its window.
+    ``landmarks`` are drawn as small points. Images are RGB arrays of type uint8. Small images are
+    enlarged by an integer factor. The best detections are drawn last, on top of the others.
     """
     factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
     canvas = (
@@ -116,8 +116,10 @@ def _legend(width: int, names: list[str]) -> np.ndarray:
 
 
 def square_around(image: np.ndarray, xy: np.ndarray, width: float, side: int) -> np.ndarray:
-    """Return a square crop around a point, ``width`` pixels wide, resized to ``side`` pixels;
-    outside the image, border pixels are repeated."""
+    """Return a square crop around a point, resized to ``side`` pixels.
+
+    The crop is ``width`` pixels wide. Outside the image, border pixels are repeated.
+    """
     zoom = side / max(width, 8.0)
     matrix = np.array([[zoom, 0, side / 2 - zoom * xy[0]], [0, zoom, side / 2 - zoom * xy[1]]])
     return cv2.warpAffine(
@@ -126,13 +128,12 @@ def square_around(image: np.ndarray, xy: np.ndarray, width: float, side: int) ->
 
 
 def check_image_name(path: Path) -> None:
-    """Raise a ValueError unless the suffix of the file name is that of a writable image format."""
+    """Check that the suffix of a file name is that of a writable image format."""
     _encoded(path, np.zeros((16, 16, 3), np.uint8))
 
 
 def write_image(path: str | Path, image: np.ndarray) -> None:
-    """Write an RGB image in the format of the suffix, without leaving a partial file after an
-    error."""
+    """Write an RGB image in the format of the suffix; no partial file remains after an error."""
     data = _encoded(Path(path), image)
     with replacing(path) as temporary:
         temporary.write_bytes(data)

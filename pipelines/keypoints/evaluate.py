@@ -73,7 +73,7 @@ class Evaluation:
     ----------
     rows : list of dict
         One row per keypoint, source and tolerance, with the keys of `COLUMNS`. ``threshold`` and
-        the columns after it refer to the detector's default threshold.
+        the columns after it refer to the default threshold of the detector.
     images : list of AnnotatedImage
         Photographs that could be read.
     judged : dict of (keypoint, tolerance) to list of MatchedDetections
@@ -81,17 +81,18 @@ class Evaluation:
     default : dict of (keypoint, tolerance) to list of MatchedDetections
         Matched detections at the default threshold.
     landmarks : list of dict
-        One row per source with the number of ``faces``, the number ``found``, and ``nme``, which is
-        the mean error of the 68 landmarks divided by the distance between the outer eye corners.
-        Empty if the landmarks are not annotated or the model has no landmarks.
+        One row per source with the number of ``faces``, the number of faces ``found``, and ``nme``,
+        which is the mean error of the 68 landmarks divided by the distance between the outer eye
+        corners. Empty if the landmarks are not annotated or the model has no landmarks.
     subsets : list of dict
         Average precision by size and pose of the faces, with one row per subset, keypoint and
         tolerance.
     reliability : list of dict
-        Proportion of hits by probability at a tolerance of 10%, for all keypoints together; empty
-        without assembly. See :func:`~annealed.pipelines.keypoints.measures.reliability`.
+        Proportion of hits in each bin of probabilities at a tolerance of 10%, for all keypoints
+        together; empty without assembly. See
+        :func:`~annealed.pipelines.keypoints.measures.reliability`.
     errors : list of str
-        Error messages, one line per unreadable photograph.
+        One-line error message for each unreadable photograph.
     """
 
     rows: list[dict] = field(default_factory=list)
@@ -107,8 +108,9 @@ class Evaluation:
 def default_detections(
     result: DetectionResult, thresholds: dict[str, float] | None
 ) -> list[Detection]:
-    """Return the candidates that are reported by default: those in faces with a probability of at
-    least 0.5, or those above the score thresholds.
+    """Return the candidates that are reported by default.
+
+    They belong to faces with a probability of at least 0.5, or are above the score thresholds.
     """
     if thresholds is not None:
         return [d for d in result.detections if d.score >= thresholds[d.keypoint]]
@@ -122,8 +124,11 @@ def default_detections(
 
 
 def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list[float | None]:
-    """Compute the mean error of the 68 landmarks of each annotated face, divided by the distance
-    between the outer eye corners, or None if the face was not detected."""
+    """Compute the mean error of the 68 landmarks of each annotated face.
+
+    It is divided by the distance between the outer eye corners. The result is None for a face that
+    was not detected.
+    """
     assert image.landmarks is not None
     errors: list[float | None] = []
     for truth in image.landmarks:
@@ -142,7 +147,7 @@ def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list
 def judge_image(
     detections: Sequence[Detection], image: AnnotatedImage, keypoint: str, tolerance: float
 ) -> MatchedDetections:
-    """Match the detections of one keypoint in one photograph with the annotations."""
+    """Match the detections of a keypoint in a photograph with the annotations."""
     i, mine = (
         image.schema.keypoints.index(keypoint),
         [d for d in detections if d.keypoint == keypoint],
@@ -170,12 +175,12 @@ def evaluate_detector(
 ) -> Evaluation:
     """Evaluate a detector by one of three measures.
 
-    ``"ap"`` is the average precision of each keypoint at tolerances in reference lengths, over all
-    candidates, at most 200 per image and keypoint. ``"pck"`` is the share of points within a tenth
-    of the box's size. ``"oks"`` is the average precision of whole objects by keypoint similarity.
-    Detections in ``background`` images are counted at the default threshold. ``progress`` wraps an
-    iterable of known length, and ``options`` are the mode and assembly arguments of
-    :meth:`KeypointDetector.detect`.
+    ``"ap"`` is the average precision of each keypoint at tolerances in reference lengths. It is
+    computed over all candidates, at most 200 per image and keypoint. ``"pck"`` is the fraction of
+    points within a tenth of the size of the box. ``"oks"`` is the average precision of whole
+    objects by object keypoint similarity. Detections in ``background`` images are counted at the
+    default threshold. ``progress`` wraps an iterable of known length. ``options`` are the mode and
+    assembly arguments of :meth:`KeypointDetector.detect`.
     """
     names = images[0].schema.keypoints
     for name in keypoints:
@@ -353,7 +358,7 @@ def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> d
 def subsets_of(images: Sequence[AnnotatedImage], rigid: RigidModel | None) -> dict[str, list[int]]:
     """Group the indices of the photographs by the size and pose of their faces.
 
-    The size is the median reference length; the pose is the yaw and roll of the first face if a
+    The size is the median reference length. The pose is the yaw and roll of the first face, if a
     rigid model of the landmarks is given. Photographs without faces are excluded.
     """
     positions: dict[str, list[int]] = {}

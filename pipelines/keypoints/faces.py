@@ -1,4 +1,4 @@
-"""Schema of faces, with nine keypoints that are computed from 68 annotated points."""
+"""Schema of faces, with nine keypoints computed from 68 annotated points."""
 
 from pathlib import Path
 
@@ -18,8 +18,10 @@ _TURNED_AWAY = 0.06
 
 
 def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read the 9 keypoints of a face, their visibility, and its 68 landmarks in an image of the
-    given width and height. The first axis of each array has length 1."""
+    """Read the 9 keypoints of a face, their visibility, and its 68 landmarks.
+
+    ``size`` is the width and height of the image. The first axis of each array has length 1.
+    """
     try:
         body = path.read_text().split("{", 1)[1].split("}", 1)[0]
         xy = np.array(body.split(), float).reshape(-1, 2)

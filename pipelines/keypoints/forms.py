@@ -43,7 +43,7 @@ _CROP = 1.2  # side of an object's crop relative to the larger side of its box (
 
 
 def columns_of(keypoints: Iterable[str], n_landmarks: int = 0, category: bool = False) -> list[str]:
-    """Return the names of the columns of the table, with that of the category if requested.
+    """Return the names of the columns of the table, including the category if requested.
 
     Examples
     --------
@@ -59,8 +59,7 @@ def columns_of(keypoints: Iterable[str], n_landmarks: int = 0, category: bool = 
 
 
 def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row of the table for each face or other object in a JSON record; unknown values are
-    missing."""
+    """Yield a row of the table for each object in a JSON record; unknown values are omitted."""
     # bytes that are not valid UTF-8 are escaped
     source = record["image"].encode(errors="backslashreplace").decode()
     of_image: dict[str, Any] = {
@@ -94,8 +93,8 @@ def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> p
     Returns
     -------
     pandas.DataFrame
-        Table with the columns of ``annealed faces detect --out``: source, frame, time (seconds),
-        person, probability, box and keypoints (pixels), yaw, pitch and roll (radians).
+        Table with the columns of ``annealed faces detect --out``: source, frame, time in seconds,
+        person, probability, box and keypoints in pixels, and yaw, pitch and roll in radians.
 
     Examples
     --------
@@ -113,8 +112,10 @@ def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> p
 
 
 def write_table(path: Path, records: Iterable[dict[str, Any]], columns: Sequence[str]) -> None:
-    """Write the table with one row per face as .csv or .parquet; an existing file is replaced
-    atomically."""
+    """Write the table with one row per face as .csv or .parquet.
+
+    An existing file is replaced atomically.
+    """
     rows = (row for record in records for row in rows_of(record))
     with replacing(path) as temporary:
         if path.suffix.lower() == ".csv":
@@ -142,12 +143,11 @@ def _write_parquet(path: Path, rows: Iterator[dict[str, Any]], columns: Sequence
 def write_coco(
     path: Path, finished: Iterable[dict[str, Any]], categories: Sequence[dict[str, Any]]
 ) -> None:
-    """Write COCO keypoints, with one image per photograph or frame and one annotation per object,
-    of the categories that `coco_category` returns.
+    """Write COCO keypoints, with one image per photograph or frame and one annotation per object.
 
-    Coordinates are those of the JSON records, where (0, 0) is the centre of the top-left pixel.
-    Every point has visibility 2, and ``score`` is the probability of the face. Video frames are
-    named ``NAME#000012``.
+    The categories are those that `coco_category` returns. Coordinates are those of the JSON
+    records, where (0, 0) is the centre of the top-left pixel. Every point has visibility 2, and
+    ``score`` is the probability of the object. Video frames are named ``NAME#000012``.
     """
     named = {category["name"]: category for category in categories}
     images: list[dict[str, Any]] = []
@@ -193,7 +193,7 @@ def write_coco(
 def coco_category(
     keypoints: Sequence[str], n_landmarks: int = 0, schema: Schema | None = None, number: int = 1
 ) -> dict[str, Any]:
-    """Return the COCO category of objects with a schema, or of faces, with its id."""
+    """Return the COCO category, with its id, of objects with a schema or of faces."""
     names = [*keypoints, *(f"point{i}" for i in range(n_landmarks))]
     category = {
         "id": number,
@@ -209,9 +209,11 @@ def coco_category(
 
 
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
-    """Write crops in order of decreasing probability: aligned faces (``STEM_face1.png``) or squares
-    around other objects (``STEM_object1.png``). Crops of a frame are named
-    ``STEM_000012_person3.png``."""
+    """Write crops of the objects in order of decreasing probability.
+
+    Crops are aligned faces (``STEM_face1.png``), or squares around other objects
+    (``STEM_object1.png``). Crops from a video frame are named ``STEM_000012_person3.png``.
+    """
     kind = "face" if result.category is None else "object"
     every = [instance for part in result.parts for instance in part.instances]
     for number, instance in enumerate(every, 1):
@@ -259,7 +261,7 @@ class Forms:
         return [path for path in (self.table, self.coco) if path is not None]
 
     def check(self, inputs: Sequence[str], options: DetectionOptions) -> None:
-        """Check that the outputs can be written, and create the folder of the crops.
+        """Check that the outputs can be written, and create the folder for the crops.
 
         Raises
         ------
@@ -292,7 +294,7 @@ class Forms:
     def unfinished(
         self, models: Sequence[Path], images: Sequence[str], options: DetectionOptions, resume: bool
     ) -> Finished:
-        """Open the records of the photographs that an earlier run finished."""
+        """Open the records of the photographs that an earlier run has finished."""
         inputs = hashlib.sha256("\n".join(images).encode("utf-8", "surrogateescape")).hexdigest()
         crops = None if self.crops is None else [str(self.crops), self.size]
         made_from: dict[str, Any] = {
@@ -331,8 +333,9 @@ class Finished:
     """Records of a run, stored next to the output so that an interrupted run can be resumed.
 
     The file ``OUT.unfinished`` contains JSON lines: a header with the settings and inputs of the
-    run, then one record per photograph or frame, written as soon as it is finished. Only one record
-    is in memory. The file is locked until :meth:`close`.
+    run, followed by one record per photograph or frame. A record is written as soon as it is
+    finished. Only one record is in memory at a time. The file is locked until :meth:`close` is
+    called.
 
     Parameters
     ----------
@@ -341,7 +344,7 @@ class Finished:
     made_from : dict
         Settings and inputs of the run, as JSON values.
     resume : bool
-        Whether to resume from the records of the file; if False, an existing file raises an error.
+        Whether to resume from the records of the file. If False, an existing file is an error.
 
     Raises
     ------

@@ -1,8 +1,10 @@
-"""Annotation files of CVAT, labelme, YOLO-pose, DeepLabCut and Label Studio, as COCO keypoints.
+"""Conversion of annotation files of other tools to COCO keypoints.
 
-A reader yields parts of objects. Each part has the image file, the object's group in the image, a
-label, and values: three for a point (x, y, visibility), four for a box (x, y, width, height), whose
-label is the category, or none for a category or an image. Coordinates in pixels are not changed.
+The tools are CVAT, labelme, YOLO-pose, DeepLabCut and Label Studio. A reader yields parts of
+objects. Each part contains the image file, the group of the object in the image, a label, and
+values. A point has three values (x, y, visibility), and a box has four values (x, y, width, height)
+and the category as its label. A category or an image has no values. Coordinates in pixels are not
+changed.
 """
 
 import csv
@@ -27,8 +29,10 @@ UNNAMED = "object"  # category of objects without a category
 
 
 def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
-    """Return the parts of objects as the content of a COCO keypoint file; raise a ValueError if an
-    object has two points of the same name."""
+    """Return the parts of objects as the content of a COCO keypoint file.
+
+    A ValueError is raised if an object has two points of the same name.
+    """
     files: dict[str, dict[Any, dict[str, Any]]] = {}
     for file, group, label, values in parts:
         one = files.setdefault(file, {}).setdefault(group, {"name": UNNAMED, "points": {}})

@@ -20,9 +20,9 @@ _MARGIN = 0.1  # margin around the points of an object without a box, relative t
 class LabelFolder:
     """Images of a folder and their labels, which are stored in ``annotations.json``.
 
-    An object is a dictionary with ``keypoints``, which maps names to x, y and visibility (0 not in
-    the image, 1 hidden, 2 visible), and an optional ``bbox``. Proposals for unlabelled images come
-    from ``proposals.json``, which ``annealed faces detect --coco`` writes.
+    An object is a dict with ``keypoints`` and an optional ``bbox``. ``keypoints`` maps names to x,
+    y and visibility (0 not in the image, 1 hidden, 2 visible). Proposals for unlabelled images are
+    read from ``proposals.json``, which ``annealed faces detect --coco`` writes.
 
     Parameters
     ----------
@@ -91,8 +91,11 @@ class LabelFolder:
         }
 
     def record(self) -> dict[str, Any]:
-        """Return the schema, the labelled images, the mean object, which is scaled to size 1 around
-        (0, 0), and the mean position and size of complete objects: x, y, size, or None."""
+        """Return the schema, the labelled images, and statistics of complete objects.
+
+        The statistics are the mean object, scaled to size 1 around (0, 0), and the mean position
+        and size (x, y, size), or None.
+        """
         whole = [
             o["keypoints"]
             for some in self.labels.values()
@@ -120,8 +123,10 @@ class LabelFolder:
         }
 
     def save(self, path: Path, objects: list[dict[str, Any]]) -> None:
-        """Replace the objects of an image; the new list may be empty. The file is replaced
-        atomically and retains the labels that other programs have written for other images.
+        """Replace the objects of an image by a list, which may be empty.
+
+        The file is replaced atomically, and labels that other programs have written for other
+        images are retained.
 
         Raises
         ------

@@ -4,11 +4,12 @@ These are the precision and recall of one keypoint, and the errors of whole obje
 their boxes (PCK, OKS). Precision and recall follow the protocol of Barbu et al. (2017), section
 3.3.
 
-A detection hits a visible keypoint if it lies within ``tolerance`` reference lengths of it. A
-detection is false if it lies at least ``max(tolerance, 0.1)`` reference lengths away from that
-keypoint of every object, whether visible or not. It is neither a hit nor false if it lies between
-these distances, inside an ignore box, within 0.1 of a point annotated as invisible, or on a point
-already hit by a better detection. Points inside an ignore box still count as points to detect.
+A detection hits a visible keypoint if the distance between them is at most ``tolerance`` reference
+lengths. A detection is false if its distance from this keypoint of every object, whether visible or
+not, is at least ``max(tolerance, 0.1)`` reference lengths. A detection is neither a hit nor false
+if its distance is in between, if it is inside an ignore box, if it is within 0.1 reference lengths
+of a point annotated as invisible, or if a better detection already hit the point. Points inside an
+ignore box count as points to detect.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ _BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # limits of proba
 
 @dataclass(frozen=True)
 class MatchedDetections:
-    """Detections of one keypoint in one image, by decreasing score, with their outcomes.
+    """Detections of a keypoint in an image, by decreasing score, with their outcomes.
 
     Attributes
     ----------
@@ -41,7 +42,7 @@ class MatchedDetections:
     outcome : ndarray of shape (n,), int8
         ``HIT``, ``NEITHER`` or ``FALSE``.
     face : ndarray of shape (n,), int
-        Index of the face whose point was hit; -1 for all other detections.
+        Index of the face whose point was hit; -1 for other detections.
     n_points : int
         Number of visible points to detect.
     """
@@ -62,12 +63,12 @@ def judge(
     ignore: ArrayLike = (),
     tolerance: float = 0.05,
 ) -> MatchedDetections:
-    """Classify each detection of one keypoint in one image as a hit, false, or neither.
+    """Classify each detection of a keypoint in an image as a hit, false, or neither.
 
     Parameters
     ----------
     xy, score : array-like of shape (n, 2) and (n,)
-        Positions of the detections in pixels, and their scores; the best `MAX_DETECTIONS` are used,
+        Positions of the detections in pixels, and their scores. The best `MAX_DETECTIONS` are used,
         with ties in the given order.
     points, visible, ied : array-like of shape (n_faces, 2), (n_faces,) and (n_faces,)
         Position of the keypoint in each face (NaN if unknown), whether it is visible, and the
@@ -109,7 +110,7 @@ def judge(
 
 @dataclass(frozen=True)
 class Curve:
-    """Precision and recall at decreasing thresholds, one entry per distinct score.
+    """Precision and recall at decreasing thresholds, with one entry for each distinct score.
 
     Attributes
     ----------
@@ -126,23 +127,29 @@ class Curve:
 
     @property
     def average_precision(self) -> float:
-        """Compute the average precision without interpolation, which is the sum of precision times
-        the gain in recall; NaN if there are no points."""
+        """Average precision without interpolation; NaN if there are no points.
+
+        It is the sum of precision times the gain in recall.
+        """
         if not self.n_points:
             return float("nan")
         return float(self.precision @ np.diff(self.recall, prepend=0.0))
 
     def at_precision(self, precision: float = 0.9) -> tuple[float, float]:
-        """Return the maximum recall at the given precision or above, and its threshold, or (0, inf)
-        if the precision is never reached."""
+        """Return the maximum recall at the given precision or above, and its threshold.
+
+        The result is (0, inf) if the precision is never reached.
+        """
         good = np.flatnonzero((self.precision >= precision) & (self.recall > 0))
         if not len(good):
             return 0.0, float("inf")
         return float(self.recall[good[-1]]), float(self.threshold[good[-1]])
 
     def at_balance(self) -> tuple[float, float]:
-        """Return the recall and threshold at the maximum F1 score, or (0, inf) if there are no
-        detections."""
+        """Return the recall and threshold at the maximum F1 score.
+
+        The result is (0, inf) if there are no detections.
+        """
         if not len(self.threshold):
             return 0.0, float("inf")
         best = int(
@@ -153,8 +160,10 @@ class Curve:
         return float(self.recall[best]), float(self.threshold[best])
 
     def at_threshold(self, threshold: float) -> tuple[float, float]:
-        """Return the precision and recall of the detections with a score of at least ``threshold``;
-        the precision is NaN if there are no such detections."""
+        """Return the precision and recall of the detections with a score of at least ``threshold``.
+
+        The precision is NaN if there are no such detections.
+        """
         n = int((self.threshold >= threshold).sum())
         return (
             (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)
@@ -162,7 +171,7 @@ class Curve:
 
 
 def curve(score: ArrayLike, outcome: ArrayLike, n_points: int) -> Curve:
-    """Compute the precision-recall curve of matched detections; equal scores share one entry.
+    """Compute the precision-recall curve of matched detections, with one entry per distinct score.
 
     Examples
     --------
@@ -188,10 +197,10 @@ def pooled(judged: list[MatchedDetections]) -> Curve:
 
 
 def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
-    """Compute the proportion of hits among detections for each non-empty bin of probabilities.
+    """Compute the proportion of hits among the detections in each non-empty bin of probabilities.
 
-    The scores must be log-odds. Detections that are neither hits nor false are excluded, and
-    ``probability`` is the mean of a bin.
+    The scores must be log-odds. Detections that are neither hits nor false are excluded.
+    ``probability`` is the mean probability in the bin.
     """
     kept = [(j.score[j.outcome != NEITHER], j.outcome[j.outcome != NEITHER] == HIT) for j in judged]
     score, hit = (
@@ -226,8 +235,11 @@ def sizes_of(image: AnnotatedImage) -> np.ndarray:
 
 
 def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
-    """Compute distances of shape (n_objects, n_detected, n_keypoints) relative to the square root
-    of the object's box area; NaN for unknown points."""
+    """Compute distances between annotated and detected keypoints; NaN for unknown points.
+
+    The result has shape (n_objects, n_detected, n_keypoints). Distances are relative to the square
+    root of the area of the object's box.
+    """
     shape = len(image.instances), len(detected), image.visible.shape[1]
     apart = np.array(
         [[np.hypot(*(points - truth).T) for points in detected] for truth in image.instances]
@@ -236,12 +248,12 @@ def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
 
 
 def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int]:
-    """Compute the distances to the points of matched detected objects; the result has shape
-    (n_objects, n_keypoints).
+    """Compute the distances to the points of the matched detected objects.
 
-    Distances are relative to the square root of the box area; they are infinite without a match,
-    and NaN for hidden or unknown points. Objects are matched one to one by the smallest mean error,
-    which must be below 0.4. The number of detected objects without a match is also returned.
+    The result has shape (n_objects, n_keypoints). Distances are relative to the square root of the
+    box area. They are infinite without a match, and NaN for hidden or unknown points. Objects are
+    matched one to one by the smallest mean error, which must be below 0.4. The number of detected
+    objects without a match is also returned.
     """
     visible = image.visible & np.isfinite(image.instances).all(axis=2)
     errors, distance = np.where(visible, np.inf, np.nan), distances(image, detected)
@@ -266,7 +278,7 @@ def score(
 
     ``pck`` is the proportion of visible points within `TOLERANCE`. ``pck_detected`` is the same
     proportion among the points of detected objects, whose median error is also given. The last row
-    also has the number of objects, the proportion of detected objects, and the number of false
+    also contains the number of objects, the proportion of detected objects, and the number of false
     objects per image."""
     judged = [errors_of(image, of_image) for image, of_image in zip(images, detected, strict=True)]
     errors = np.concatenate([errors for errors, _ in judged])
@@ -288,9 +300,12 @@ def score(
 
 
 def similarities(image: AnnotatedImage, detected: Objects) -> np.ndarray:
-    """Compute the object keypoint similarity of detected objects to the annotated objects and the
-    ignore boxes; the result has shape (n_objects + n_boxes, n_detected). For an ignore box,
-    distances are measured to a box of three times its size."""
+    """Compute the object keypoint similarity of detected objects.
+
+    They are compared with the annotated objects and the ignore boxes, so the result has shape
+    (n_objects + n_boxes, n_detected). For an ignore box, distances are measured to a box of three
+    times its size.
+    """
     known = np.isfinite(image.instances).all(axis=2)
     low, high = image.ignore[:, None, None, :2], image.ignore[:, None, None, 2:]
     sizes = sizes_of(image)
@@ -312,10 +327,9 @@ def oks_rows(
     detected: Sequence[Objects],
     probability: Sequence[Sequence[float]],
 ) -> list[dict]:
-    """Compute the average precision of objects by object keypoint similarity (OKS), like
-    pycocotools.
+    """Compute the average precision of objects by object keypoint similarity, as in pycocotools.
 
-    There is a row for each threshold and one for their mean. The similarity is the mean over the
+    There is a row for each threshold, and a row for their mean. The similarity is the mean over the
     annotated points, including hidden ones, of exp(-(d / (2 s sigma))^2 / 2), with the distance d,
     the square root s of the object's area, and sigma = 0.05 for all points. As in COCO [1]_,
     thresholds range from 0.5 to 0.95, at most 20 objects per image are considered, and precision is

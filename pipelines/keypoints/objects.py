@@ -20,8 +20,11 @@ _MANY_OBJECTS = 200  # with fewer objects, each image is rotated twice (heuristi
 
 
 def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
-    """Read annotated images and complete their objects; missing points are predicted from the
-    others and marked as hidden. Invalid annotations raise a one-line ValueError."""
+    """Read annotated images and complete their objects.
+
+    Missing points are predicted from the other points, and counted as hidden. Invalid annotations
+    raise a one-line ValueError.
+    """
     images = read_annotations(folder, schema)
     for image in images:
         image_size(image.path)
@@ -38,8 +41,10 @@ def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
 
 
 def check_number(images: Sequence[AnnotatedImage]) -> str | None:
-    """Return a one-line warning if there are fewer than 100 images, and None otherwise. Fewer than
-    20 images raise a ValueError."""
+    """Return a one-line warning if there are fewer than 100 images, and None otherwise.
+
+    A ValueError is raised if there are fewer than 20 images.
+    """
     n = sum(len(image.instances) > 0 for image in images)
     if n < MIN_PICTURES:
         raise ValueError(
@@ -53,8 +58,11 @@ def check_number(images: Sequence[AnnotatedImage]) -> str | None:
 
 
 def check_rotation(images: Sequence[AnnotatedImage]) -> str | None:
-    """Return a one-line warning if the schema expects upright objects and many objects are rotated
-    relative to the mean shape, and None otherwise."""
+    """Return a one-line warning if many objects are rotated, and None otherwise.
+
+    Rotations are relative to the mean shape. There is no warning if the schema does not expect
+    upright objects.
+    """
     points = np.concatenate([image.instances for image in images]) @ [1, 1j]
     points = points[np.isfinite(points).all(axis=1)]
     if not images[0].schema.upright or len(points) < MIN_COMPLETE:
@@ -110,11 +118,11 @@ def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
 
 
 def rotate_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """Return an image for each object, rotated so that the object is aligned with the mean shape.
+    """Return an image for each object, rotated such that the object is aligned with the mean shape.
 
     The alignment is accurate to half the step between the searched rotations. Other objects in the
-    image are ignored. Objects whose reference length is not defined by two named points use that of
-    the mean shape.
+    image are ignored. If two named points do not define the reference length, that of the mean
+    shape is used.
     """
     shape, made = _shape_of(images, Path("annotations")), []
     copies = 1 if sum(len(image.instances) for image in images) >= _MANY_OBJECTS else 2

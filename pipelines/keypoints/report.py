@@ -52,8 +52,9 @@ def write_report(
     n_pictures: int,
     learning_curve: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Write the report of a training run, ``keypoints.html`` and ``keypoints.json``, to an existing
-    folder.
+    """Write the report of a training run to an existing folder.
+
+    The files are ``keypoints.html`` and ``keypoints.json``.
 
     Parameters
     ----------
@@ -117,10 +118,10 @@ def write_report(
 def write_evaluation(
     folder: Path, record: dict[str, Any], evaluation: Evaluation, measure: str
 ) -> None:
-    """Write the report of an evaluation, ``report.html`` and ``report.json``, to an existing
-    folder.
+    """Write the report of an evaluation to an existing folder.
 
-    The report shows parts of the photographs; check their terms of use before you share it.
+    The files are ``report.html`` and ``report.json``. The report contains parts of the photographs,
+    so check their terms of use before you share it.
     """
     body = small(escape(", ".join(f"{key}: {value}" for key, value in record["settings"].items())))
     columns = COLUMNS[measure]

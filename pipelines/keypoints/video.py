@@ -1,4 +1,4 @@
-"""Detection of keypoints in videos and camera streams, with faces tracked from frame to frame."""
+"""Detection of keypoints in videos and camera streams, with tracking of faces."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
@@ -40,8 +40,11 @@ _Frame = tuple[np.ndarray, FileDetections | None]
 def frame_processor(
     detector: KeypointDetector, smooth: float | str, options: DetectionOptions
 ) -> FrameProcessor:
-    """Return a function that processes frames of shape (H, W, 3) with their times in seconds, in
-    order. Points are smoothed with those of earlier frames."""
+    """Return a function that processes frames in order.
+
+    The function takes a frame of shape (H, W, 3) and its time in seconds. Points are smoothed with
+    those of earlier frames.
+    """
     options = detector.resolve(options)
     cutoff, min_probability = _cutoff(detector, options, smooth), options.min_probability
     if detector.finder is None or not _is_tracked(detector, options):
@@ -115,15 +118,16 @@ def detect_video(
 ) -> Generator[FileDetections]:
     """Detect keypoints in every N-th frame of a video file or camera.
 
-    ``source`` is a video file or the number of a camera. The overlay (.mp4) shows all frames, each
-    with the latest detections, and is complete even if the iteration is stopped early. By default,
-    ``roll`` is 0, so that the many frames without a face are searched only once. Faces are tracked
-    and persons are numbered by
+    ``source`` is a video file or the number of a camera. The overlay (.mp4) contains all frames,
+    each with the latest detections, and is complete even if the iteration is stopped early. By
+    default, ``roll`` is 0, so that frames without a face are searched only once. Faces are tracked
+    and people are numbered by
     :class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`, unless every candidate or
     no face is requested. ``smooth`` is the cut-off frequency in Hz for smoothing the points
     (:mod:`~annealed.models.keypoints.instances.smoothing`), "auto" for
     :data:`~annealed.models.keypoints.instances.smoothing.DEFAULT_CUTOFF`, or "off". Frames of a
-    file are smoothed with earlier and later frames, frames of a camera only with earlier ones.
+    file are smoothed with earlier and later frames, and frames of a camera only with earlier
+    frames.
     """
     options = detector.resolve(options or DetectionOptions(roll=0.0))
     camera = isinstance(source, int)

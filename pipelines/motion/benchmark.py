@@ -1,4 +1,4 @@
-"""Hopkins155 for the motion experiments: categories, candidates and features of all sequences."""
+"""Hopkins155 benchmark: categories, candidates and features of all sequences."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ class Benchmark:
     Attributes
     ----------
     sets : dict of str to list of CandidateSet
-        One set per sequence for each name in ``FAMILY_SETS``.
+        List of one set per sequence, for each name in ``FAMILY_SETS``.
     n_motions : ndarray of shape (n_sequences,)
     seconds : ndarray of shape (n_sequences,)
         Processor time for the candidates and features of all families.
@@ -91,8 +91,10 @@ class Benchmark:
         return np.array([category(v) for v in self.videos])
 
     def columns(self, kind: str, part: str = "all") -> np.ndarray:
-        """Return the indices of the features of the given kind ("all", "likelihood" or "prior") and
-        part ("all", "subspaces" or "pairs")."""
+        """Return the indices of the features of a kind and a part.
+
+        The kinds are "all", "likelihood" and "prior". The parts are "all", "subspaces" and "pairs".
+        """
         parts = (
             self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
         )

@@ -56,8 +56,9 @@ def draw_tracks(
 
 
 def frames_on_black(tracks: np.ndarray, labels: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield frames that show only the tracks, cropped to their extent with even sides, which video
-    codecs require.
+    """Yield frames that show only the tracks on a black background.
+
+    The frames are cropped to the extent of the tracks, with even sides, as video codecs require.
 
     Parameters
     ----------

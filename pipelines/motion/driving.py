@@ -1,8 +1,8 @@
-"""Synthetic driving scenes with tracks that have errors and gaps like those of real trackers.
+"""Synthetic driving scenes, whose tracks have errors and gaps like those of real trackers.
 
-Moving bodies are seen by a camera that drives through a deep scene, stands still or is held by
-hand. The kinds of scenes differ in lens, depth, image size and errors; those in ``TEST_KINDS`` are
-for evaluation only.
+A scene contains moving bodies and a deep background. The camera drives through the scene, stands
+still or is held by hand. The kinds of scenes differ in lens, depth, image size and errors. The
+kinds in ``TEST_KINDS`` are only for evaluation.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ _MIN_MOVED = 3.0  # minimum movement of a body in pixels to count as a motion
 
 @dataclass(frozen=True)
 class DrivingKind:
-    """Settings of one kind of scene; all values are heuristic.
+    """Settings of a kind of scene; all values are heuristic.
 
     Parameters
     ----------
@@ -32,18 +32,19 @@ class DrivingKind:
         Range of the depth of the background, in metres.
     errors : {"normal", "heavy", "walk", "mixed"}
         Distribution of the position errors. "normal" is Gaussian with the same scale for all
-        points. In the other distributions, the scale varies between points and grows with their
-        speed: "heavy" has heavy tails, "walk" also accumulates over frames, and "mixed" is
-        Gaussian, with a scale twenty times as large for a tenth of the points.
+        points. In the other distributions, the scale varies between points and increases with their
+        speed. "heavy" has heavy tails, "walk" also accumulates over frames, and "mixed" is
+        Gaussian, with a scale that is twenty times as large for a tenth of the points.
     frames : (int, int), default (5, 60)
     bodies : (int, int), default (1, 5)
         Minimum and maximum number of moving bodies.
     shares : (float, float), default (0.01, 0.5)
-        Minimum and maximum share of the points on each body.
+        Minimum and maximum fraction of the points on each body.
     clutter : float, default 0.4
-        Share of the background points at any depth; the others lie on the ground and on facades.
+        Fraction of the background points at arbitrary depths. The others lie on the ground and on
+        facades.
     on_axis : float, default 0.0
-        Share of the bodies that drive along the camera's axis, away from it or towards it.
+        Fraction of the bodies that drive along the axis of the camera, towards it or away from it.
     camera : {"driven", "static", "hand-held"}, default "driven"
     """
 
@@ -96,13 +97,13 @@ def driving_sequence(kind: str, seed: int) -> TrackSequence:
     Parameters
     ----------
     kind : str
-        A name in ``KINDS``.
+        Name in ``KINDS``.
     seed : int
 
     Returns
     -------
     TrackSequence
-        Tracks with NaN where a point is not visible; each scene is a separate video, named
+        Tracks, with NaN where a point is not visible. Each scene is a separate video named
         ``driving_KIND_SEED``.
     """
     settings = KINDS[kind]

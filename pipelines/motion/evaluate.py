@@ -1,4 +1,4 @@
-"""Evaluation of all methods for the table of the motion experiments.
+"""Evaluation of all methods in the table of the motion experiments.
 
 The protocol uses random partitions of Hopkins155 into ten folds by video (Barbu et al. (2017),
 section 3.4). The settings of FSA are chosen by nested cross-validation.
@@ -30,17 +30,17 @@ N_FOLDS = 10
 
 @dataclass
 class Result:
-    """Errors of one method in percent.
+    """Errors of a method in percent.
 
     Attributes
     ----------
     method : str
     test : ndarray of shape (n_partitions, n_sequences)
-        Error in the round in which the sequence's video was in the test fold.
+        Error of each sequence in the round in which its video was in the test fold.
     train : ndarray of shape (n_partitions, n_sequences)
-        Mean error over the rounds in which the video was in the training folds.
+        Mean error of each sequence over the rounds in which its video was in the training folds.
     chosen : list of dict
-        Choice of each round, if nested cross-validation was used.
+        Choice made in each round of nested cross-validation, if used.
     """
 
     method: str
@@ -67,14 +67,14 @@ def evaluate(
     n_partitions : int, default 10
         Number of random partitions of the videos into ten folds.
     choose : bool, default False
-        Whether to also choose FSA's features, response and number of features inside the training
-        folds, which is many times slower. This requires the family set "pairs".
+        Whether to also evaluate FSA with features, response and number of features that are chosen
+        in the training folds. This is many times slower, and requires the family set "pairs".
     progress : function
-        Function that is called with an iterable of steps (one for each partition of each method)
-        and their number, and returns the wrapped iterable.
+        Function that is called with an iterable of steps and their number, and returns the wrapped
+        iterable. There is one step for each partition and method.
     checkpoint : Checkpoint or None, default None
-        Checkpoint that stores finished partitions for later calls with the same sequences
-        (:func:`made_from`).
+        Checkpoint in which finished partitions are stored, for later calls with the same sequences;
+        see :func:`made_from`.
 
     Returns
     -------
@@ -111,8 +111,9 @@ def evaluate(
 
 
 def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str, Any]:
-    """Return the settings and data that identify a checkpoint of :func:`evaluate`: labelled tracks,
-    families of candidates and features.
+    """Return the settings and data that identify a checkpoint of :func:`evaluate`.
+
+    They are the labelled tracks, the families of candidates and the features.
     """
     digest = sha256()
     for one in sequences:
@@ -154,7 +155,9 @@ def evaluate_auto(
     n_partitions: int = 10,
     columns: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Evaluate the automatic choice of the number of motions, with ten folds by video.
+    """Evaluate the automatic choice of the number of motions.
+
+    The evaluation uses ten-fold cross-validation over videos.
 
     Parameters
     ----------
@@ -170,9 +173,10 @@ def evaluate_auto(
     Returns
     -------
     dict
-        Means over the partitions: ``accuracy`` (share of sequences with the correct number),
-        ``accuracy_2``, ``accuracy_3``, ``probability`` (mean reported probability), ``error``
-        (percentage of misclassified points in the segmentation with the chosen number of motions).
+        Means over the partitions: ``accuracy`` (fraction of sequences with the correct number),
+        ``accuracy_2`` and ``accuracy_3`` (the same for two and three motions), ``probability``
+        (mean reported probability), and ``error`` (percentage of misclassified points in the
+        segmentation with the chosen number of motions).
     """
     n_motions = np.array([s.n_motions for s in sequences])
     sets, mixed = [], []
@@ -220,7 +224,7 @@ def folds(
     Returns
     -------
     ndarray of shape (n_sequences,), int
-        Fold of each sequence, 0 .. n_folds-1.
+        Fold of each sequence, from 0 to n_folds - 1.
 
     Raises
     ------
@@ -236,7 +240,7 @@ def folds(
 
 
 def picked_errors(sets: Sequence[CandidateSet], scores: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the error in percent of the candidate with the highest score, for each sequence."""
+    """Return the error, in percent, of the candidate with the highest score in each sequence."""
     return np.array([100.0 * one.known_errors[int(np.argmax(s))] for one, s in zip(sets, scores)])
 
 
@@ -251,8 +255,8 @@ def cross_validate(
         Candidates of each sequence, with known errors.
     fold : ndarray of shape (n_sequences,)
     fit : function
-        Function that takes training sets and returns a function that scores the candidates of each
-        of several sequences.
+        Function of the training sets that returns a function that scores the candidates of several
+        sequences.
 
     Returns
     -------
@@ -272,11 +276,11 @@ def cross_validate(
 
 
 def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarray]:
-    """Fit all choices of ``GRID`` with every fold, and every pair of folds, held out.
+    """Fit all choices of ``GRID`` with each fold, and with each pair of folds, held out.
 
-    The inner folds of a round are the other outer folds. A fit with a pair of folds held out
-    therefore serves two rounds, in which each of the two folds serves once as the outer fold and
-    once as the inner fold.
+    The inner folds of a round are the other outer folds. A fit with a pair of folds held out is
+    therefore used in two rounds: each of the two folds is the outer fold in one round and the inner
+    fold in the other.
 
     Returns
     -------
@@ -314,10 +318,10 @@ def choose_in_training_folds(
     ----------
     fold : ndarray of shape (n_sequences,)
     inner : ndarray of shape (n_choices, n_folds, n_sequences)
-        Error in percent of a sequence with its fold and the fold of the round held out; NaN for
+        Error of a sequence in percent if its fold and the fold of the round are held out; NaN for
         sequences in the fold of the round.
     outer : ndarray of shape (n_choices, n_folds, n_sequences)
-        Error in percent with only the fold of the round held out.
+        Error in percent if only the fold of the round is held out.
     grid : sequence of Choice
 
     Returns

@@ -1,4 +1,4 @@
-"""Methods of the motion experiments: rankings of candidate segmentations, and their settings."""
+"""Methods of the motion experiments: rankings of candidate segmentations, with their settings."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ METHODS = ("fsa", "rankboost", "lambdarank", "ridge", "rule", "fit", "oracle")
 
 @dataclass(frozen=True)
 class Choice:
-    """Choice of the candidates, features and ranker settings before training."""
+    """Choice of the candidates, the features and the settings of the ranker."""
 
     families: str
     settings: RankerSettings
@@ -67,8 +67,7 @@ Fit = Callable[[Sequence[CandidateSet]], Scorer]
 
 @dataclass(frozen=True)
 class Method:
-    """Row of the table, with the ranked candidates and a function that fits a scorer to training
-    sets."""
+    """Row of the table: ranked candidates, and a function that fits a scorer to training sets."""
 
     name: str
     families: str
@@ -76,7 +75,7 @@ class Method:
 
 
 def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
-    """Return the rows of the table for some of the names in ``METHODS``."""
+    """Return the rows of the table for the given names in ``METHODS``."""
     methods = []
     rule = partial(fit_rule, benchmark.features.get_feature_names_out())
     for families in benchmark.sets:
@@ -102,7 +101,7 @@ def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
 
 
 def check_methods(names: Sequence[str]) -> None:
-    """Raise a ValueError if a method is unknown, or requires a package that is not installed."""
+    """Check that the methods are known and that the packages that they require are installed."""
     check_names("method", names, METHODS)
     if "lambdarank" in names and not has_lightgbm():
         raise ValueError(
@@ -134,11 +133,10 @@ def fit_rankboost(
 
 
 def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: float = 0.1) -> Scorer:
-    """Fit a ridge regression that predicts the better candidate of each pair from feature
-    differences.
+    """Fit a ridge regression that predicts the better candidate of each pair.
 
-    The shrinkage is relative to the mean diagonal entry of the Gram matrix; its default is
-    heuristic.
+    Its inputs are the differences between the features of the candidates. The shrinkage is relative
+    to the mean diagonal entry of the Gram matrix, and its default is heuristic.
     """
     pairs = ranked_pairs(train)
     rows = relative_rows(train, "linear", columns)
@@ -152,9 +150,7 @@ def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: flo
 
 
 def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
-    """Select the single feature whose minimum has the smallest mean error on the training
-    sequences.
-    """
+    """Select the feature whose minimum has the smallest mean error on the training sequences."""
     errors = np.zeros(len(columns))
     for one in train:
         errors += one.known_errors[np.argmin(one.features[:, columns], axis=0)]
@@ -194,14 +190,16 @@ def fit_lambdarank(
 
 
 def fit_rule(feature_names: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-    """Score by the rule of velocity clustering, the smallest mean distance to subspaces in raw
-    coordinates."""
+    """Score by the rule of velocity clustering.
+
+    The rule takes the smallest mean distance to subspaces in raw coordinates.
+    """
     column = list(feature_names).index("raw: likelihood, mean distance")
     return [-one.features[:, column] for one in sets]
 
 
 def oracle_rule(sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-    """Score by the true error, which is an upper bound on the performance of all rankings."""
+    """Score by the true error, which bounds the performance of all rankings."""
     return [-one.known_errors for one in sets]
 
 

@@ -1,5 +1,4 @@
-"""Tables and figures of the motion experiments, in the layout of Table VII and Figure 9 of the
-papers."""
+"""Tables and figures of the motion experiments, as in Table VII and Figure 9 of the papers."""
 
 import json
 from collections import Counter
@@ -26,8 +25,10 @@ REPORT_FILES = ("results.json", "table.md", "cumulative.png", "worst_*.png")
 
 
 def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
-    """Return the category, number of motions and mask of sequences for each non-empty group of
-    Table VII."""
+    """Return the groups of Table VII that are not empty.
+
+    Each group consists of a category, a number of motions and a mask of the sequences.
+    """
     lines: list[tuple[str, int | str, np.ndarray]] = []
     for k in np.unique(benchmark.n_motions):
         for category in CATEGORIES:
@@ -40,8 +41,10 @@ def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
 
 
 def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Return one row per method and group with averages and medians in percent, and the standard
-    deviation over the partitions."""
+    """Return the rows of the table, one for each method and group.
+
+    A row contains averages and medians in percent, and the standard deviation over the partitions.
+    """
     rows = []
     for result in results:
         for category, k, inside in groups(benchmark):
@@ -64,8 +67,7 @@ def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str
 
 
 def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[str, Any]]:
-    """Return the sequences with the largest mean test errors, and the errors of their best
-    candidates."""
+    """Return the sequences with the largest mean test errors, and their best candidates' errors."""
     mean = result.test.mean(axis=0)
     best = np.min(
         [[100.0 * one.known_errors.min() for one in sets] for sets in benchmark.sets.values()],
@@ -79,8 +81,10 @@ def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[s
 
 
 def print_results(rows: Sequence[dict[str, Any]]) -> None:
-    """Print one line per method with the test averages of the main groups, the standard deviation
-    and the training average.
+    """Print a line for each method.
+
+    The line contains the test averages of the main groups, the standard deviation and the training
+    average.
     """
     lines = []
     for method in dict.fromkeys(r["method"] for r in rows):
@@ -98,7 +102,7 @@ def print_results(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the full table as Markdown, with one line per method and group."""
+    """Return the full table in Markdown, with one line for each method and group."""
     keys = ["method", "min_motion_size", "category", "motions"]
     numbers = ["train_average", "train_median", "test_average", "test_median", "test_sd"]
     heads = [
@@ -120,8 +124,10 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 def record_of(
     data: Path, benchmark: Benchmark, results: Sequence[Result], partitions: int
 ) -> dict[str, Any]:
-    """Return the JSON object of ``annealed motion evaluate``, with the settings and the rows of the
-    table."""
+    """Return the JSON object of ``annealed motion evaluate``.
+
+    It contains the settings and the rows of the table.
+    """
     seconds = benchmark.seconds
     settings = {
         "data": str(data),
@@ -147,8 +153,10 @@ def write_report(
     results: Sequence[Result],
     sequences: Sequence[TrackSequence],
 ) -> None:
-    """Write ``table.md``, ``results.json``, ``cumulative.png`` and figures of the worst sequences
-    of the last FSA row.
+    """Write the tables, the results and the figures of a report.
+
+    The files are ``table.md``, ``results.json``, ``cumulative.png``, and figures of the worst
+    sequences of the last FSA row.
 
     Raises
     ------
@@ -187,8 +195,10 @@ def write_report(
 
 
 def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> "Figure":
-    """Plot cumulative distributions of the error, with one panel per number of motions (Figure 9 of
-    Barbu et al. (2014))."""
+    """Plot cumulative distributions of the error, as in Figure 9 of Barbu et al. (2014).
+
+    There is one panel for each number of motions.
+    """
     from matplotlib.figure import Figure
 
     numbers = np.unique(benchmark.n_motions)
@@ -227,8 +237,10 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> "Figur
 def draw_worst(
     path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray
 ) -> None:
-    """Draw the ground truth, predictions and best candidate of a sequence in the last frame;
-    ``errors`` holds the errors of the predictions in percent."""
+    """Draw the ground truth, predictions and best candidate of a sequence in the last frame.
+
+    ``errors`` contains the errors of the predictions in percent.
+    """
     from matplotlib.figure import Figure
 
     # The candidates refer to the points as shuffled by prepare().
@@ -259,8 +271,9 @@ def draw_worst(
 
 
 def matched(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Permute labels for the best agreement with the ground truth, so that the same motion has the
-    same colour.
+    """Permute labels such that they agree best with the ground truth.
+
+    In figures, the same motion then has the same colour.
 
     Examples
     --------

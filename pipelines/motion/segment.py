@@ -1,4 +1,4 @@
-"""Segmentation of files, and training of the ranking."""
+"""Segmentation of files, and training of rankers."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -59,9 +59,10 @@ MAX_TRACKS = 1500
 class FileSegmentation:
     """Segmentation of one file.
 
-    ``labels`` has one entry per track; -1 denotes outliers and video tracks with too few frames.
-    ``unseen`` holds the indices of tracks that are assigned to the largest motion because of
-    insufficient data. ``tracks``, of shape (F, P, 2), are in pixels, with NaN where not visible.
+    ``labels`` contains one entry per track, where -1 denotes outliers and video tracks with too few
+    frames. ``unseen`` contains the indices of tracks that are assigned to the largest motion
+    because of insufficient data. ``tracks``, of shape (F, P, 2), are in pixels, with NaN where not
+    visible.
     """
 
     sequence: str
@@ -71,7 +72,7 @@ class FileSegmentation:
     tracks: np.ndarray
 
     def record(self) -> dict[str, Any]:
-        """Return the JSON object printed by the command line."""
+        """Return the JSON object that the command line prints."""
         result, listed = (
             self.segmentation,
             zip(self.segmentation.candidates, self.segmentation.scores),
@@ -93,7 +94,7 @@ class FileSegmentation:
         }
 
     def describe(self) -> str:
-        """Return a line of text with the name of the file and the size of each motion."""
+        """Return one-line text with the name of the file and the size of each motion."""
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=self.segmentation.n_motions)
         text = (
             f"{self.sequence}: {self.segmentation.n_motions} motions of "
@@ -130,11 +131,11 @@ def segment_file(
     path : path
         ``.npz``, ``.csv`` or ``.mat``; any other file is opened as a video.
     n_motions : int or None
-        Number of motions; with None, it is chosen automatically.
+        Number of motions; None chooses it automatically.
     overlay : path or None, default None
         Output video with coloured tracks, on a black background if the file contains only tracks.
     outliers : bool, default False
-        Whether to label points that do not fit any motion as -1.
+        Whether points that do not fit any motion have the label -1.
     on_frame : function or None, default None
         Function called without arguments after each tracked frame of a video.
     tracks_out : path or None, default None
@@ -209,14 +210,15 @@ def write_overlay(
     video : path
         Tracked video.
     out : path or None
-        Output video, whose suffix determines the container (mp4, avi). With None, only masks are
-        written.
+        Output video. Its suffix, mp4 or avi, determines the container format. With None, only masks
+        are written.
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
         Motion of each point; points with -1 are not drawn.
     masks : path or None, default None
-        Existing folder for the masks; the video then also shows them in the colours of the motions.
+        Existing folder for the masks. If given, the video also shows the masks in the colours of
+        the motions.
 
     Raises
     ------
@@ -259,9 +261,11 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
 
 
 def shipped_columns(features: Features) -> np.ndarray:
-    """Return the features that the shipped model may select. These exclude distances to subspaces
-    in spaces with more than 2.5 dimensions per motion, which are slow and do not improve the
-    ranking."""
+    """Return the features that the shipped model may select.
+
+    They exclude distances to subspaces in spaces with more than 2.5 dimensions per motion, which
+    are slow to compute and do not improve the ranking.
+    """
     slow = [
         f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K"))
         for f in features.features()
@@ -282,13 +286,13 @@ def train_ranker(
     ----------
     sequences : sequence of TrackSequence
     min_motion_size : int, default 0
-        Minimum number of points in a motion; candidates with a smaller motion are not considered.
+        Minimum number of points in a motion. Candidates with a smaller motion are not considered.
     synthetic : int, default 0
         Number of synthetic perspective sequences, generated from the first training seeds.
     driving : int, default 0
         Number of synthetic driving scenes of each training kind.
     progress : function
-        Function that wraps an iterable and shows progress.
+        Function that wraps an iterable and shows its progress.
 
     Returns
     -------

@@ -20,16 +20,16 @@ class SceneSettings:
     Parameters
     ----------
     motions : tuple of int, default (2, 3)
-        Numbers of motions; the background counts as one.
+        Numbers of motions, including the background.
     frames : tuple of int, default (50, 100)
         Minimum and maximum number of frames.
     noise : float, default 0.3
         Standard deviation of the position noise in pixels.
     lost_fraction : float, default 0.5
-        Fraction of the points that are tracked in only a part of the frames. In addition, a third
-        of all points have a short gap.
+        Fraction of the points that are tracked in only part of the frames. In addition, a third of
+        all points have a short gap.
     drifting : float, default 0.03
-        Fraction of the points that start to drift away from their true path in some frame.
+        Fraction of the points that drift away from their true path from some frame on.
     """
 
     motions: tuple[int, ...] = (2, 3)
@@ -138,8 +138,11 @@ def project(
     size: np.ndarray,
     nearest: float,
 ) -> np.ndarray:
-    """Compute the pixels, of shape (F, P, 2), of points of shape (F, P, 3) from the rotations and
-    positions of a camera. Points outside the image or closer than the minimum depth are NaN."""
+    """Project points of shape (F, P, 3) to pixels of shape (F, P, 2).
+
+    The camera is given by its rotations and positions. Points outside the image, or closer than the
+    minimum depth, become NaN.
+    """
     rotations, places = camera
     seen = np.einsum("tij,tpj->tpi", rotations, points - places[:, None])
     depth = np.where(seen[:, :, 2] > nearest, seen[:, :, 2], np.nan)

@@ -12,7 +12,8 @@ def classify_file(
 ) -> tuple[dict[str, Any], Photograph | None]:
     """Classify an image file, and return the JSON object of the command line and the photograph.
 
-    The photograph is None unless it is requested. A ValueError names a file that cannot be read.
+    The photograph is None unless it is requested. If the file cannot be read, a ValueError that
+    names it is raised.
     """
     photograph = Photograph(read_image(path))
     probabilities = classifier.predict_proba([photograph])[0]

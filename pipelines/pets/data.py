@@ -37,8 +37,10 @@ class PetFile:
     split: str = ""
 
     def read(self, side: int | None = None) -> Photograph:
-        """Read the photograph with its longer side resized to ``side``; raise a ValueError that
-        names the file if it cannot be read."""
+        """Read the photograph with its longer side resized to ``side``.
+
+        If the file cannot be read, a ValueError that names it is raised.
+        """
         photograph = Photograph(read_image(self.path), self.head)
         with naming(self.path):
             return photograph if side is None else photograph.resized(side)
@@ -46,8 +48,7 @@ class PetFile:
 
 @dataclass
 class Photographs(Sequence[Photograph]):
-    """Sequence of photographs that are read on demand, so that they do not all have to fit in
-    memory."""
+    """Sequence of photographs that are read on demand, since they may not fit into memory."""
 
     files: Sequence[PetFile]
     side: int
@@ -199,8 +200,10 @@ def _official_head(path: Path) -> tuple[float, float, float, float] | None:
 def usable(
     files: Sequence[PetFile], side: int, file_map: FileMap | None = None
 ) -> tuple[list[PetFile], list[str]]:
-    """Return the readable photographs whose head box lies inside the image, and a one-line message
-    about each of the other photographs."""
+    """Return the usable photographs, and a one-line message about each of the other photographs.
+
+    A photograph is usable if it can be read and its head box lies inside the image.
+    """
     reasons = list((file_map or by_processes())(_reason, side, files))
     return [file for file, reason in zip(files, reasons) if reason is None], [
         reason for reason in reasons if reason is not None

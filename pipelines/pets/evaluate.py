@@ -1,5 +1,4 @@
-"""Evaluation of image classifiers with and without head boxes, and comparison with other
-methods."""
+"""Evaluation of image classifiers with and without head boxes, and of other methods."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -39,16 +38,17 @@ class Evaluation:
     Attributes
     ----------
     rows : list of dict
-        Two rows per method, one without and one with head boxes; the keys are ``COLUMNS``.
+        Two rows per method, one without and one with head boxes. The keys are ``COLUMNS``.
     breeds : list of dict
-        Errors of the model by breed, if the data have breeds.
+        Errors of the model for each breed, if the data contain breeds.
     test, train : list of PetFile
     X_test, X_train : CSR matrices
     probabilities : dict of str to ndarray
-        Probabilities of the test rows for each part of the model; NaN in rows that the part does
+        Probabilities of the test rows from each part of the model; NaN for rows that the part does
         not classify.
     seconds : float
-        Median processor time for computing the columns of a photograph, without reading the file.
+        Median processor time for computing the columns of a photograph, excluding the reading of
+        the file.
     """
 
     rows: list[dict[str, Any]]
@@ -62,16 +62,20 @@ class Evaluation:
 
 
 def divide(files: Sequence[PetFile]) -> tuple[list[PetFile], list[PetFile]]:
-    """Divide the files into training and test photographs; if the data have no split, all are test
-    photographs."""
+    """Divide the files into training and test photographs.
+
+    If the data have no split, all photographs are test photographs.
+    """
     train = [f for f in files if f.split == "train"]
     test = [f for f in files if f.split == "test"] if any(f.split for f in files) else list(files)
     return train, test
 
 
 def classified(part: str, files: Sequence[PetFile]) -> np.ndarray:
-    """Select the photographs that a part of a model classifies: all photographs, or those with a
-    head box."""
+    """Return the photographs that a part of a model classifies.
+
+    They are all photographs, or those with a head box.
+    """
     return np.array([part == WHOLE or f.head is not None for f in files], bool)
 
 
@@ -80,8 +84,10 @@ def evaluate_classifier(
     files: Sequence[PetFile],
     watch: Callable[[Sequence, int], Any] = lambda items, n: items,
 ) -> Evaluation:
-    """Compute the test errors of a model, and those of other methods if the data have a training
-    split."""
+    """Compute the test errors of a model.
+
+    Other methods are also evaluated if the data have a training split.
+    """
     train, test = divide(files)
     if not test:
         raise ValueError(

@@ -1,6 +1,4 @@
-"""Figures of the visual words, word pairs and evidence of an image classifier (Ma (thesis), Figures
-4.2, 4.3 and 4.6).
-"""
+"""Figures of an image classifier, as in Figures 4.2, 4.3 and 4.6 of Ma (thesis)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,8 +34,9 @@ SCALE = 2.0  # width of a patch relative to the keypoint's window in Figure 4.6
 
 
 class Patches:
-    """Patches around visual words in training photographs with columns X. Each photograph is read
-    once.
+    """Patches around visual words in training photographs.
+
+    ``X`` contains the columns of the photographs. Each photograph is read only once.
     """
 
     def __init__(self, model: ImageClassifier, files: Sequence[PetFile], X: sp.csr_array):
@@ -47,8 +46,9 @@ class Patches:
         self._seen: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def of(self, column: int, n: int) -> list[np.ndarray]:
-        """Return patches of shape (PATCH, PATCH, 3) around a word, one from each of the ``n``
-        photographs in which the word is most frequent.
+        """Return patches around a word from the ``n`` photographs in which it is most frequent.
+
+        There is one patch, of shape (PATCH, PATCH, 3), for each photograph.
         """
         first, last = self.by_column.indptr[column : column + 2]
         order = np.argsort(-self.by_column.data[first:last], kind="stable")[:n]
@@ -95,8 +95,10 @@ def _show(axes: Axes, image: np.ndarray, title: str, size: float = 8, **place: A
 
 
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
-    """Draw the strongest words of a part, each with patches from training photographs and the class
-    that the word supports."""
+    """Draw the strongest words of a part of the classifier.
+
+    Each word is shown with patches from training photographs and the class that it supports.
+    """
     additive = model.scorers[part][0]
     chosen = [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]
     if not chosen:
@@ -125,8 +127,10 @@ def _n_words(model: ImageClassifier) -> int:
 def draw_pairs(
     path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray
 ) -> None:
-    """Draw the pairs of words whose products are used by sDist of order 2 on the selected columns,
-    as in Figure 4.6 of Ma (thesis)."""
+    """Draw the pairs of words whose products sDist uses, as in Figure 4.6 of Ma (thesis).
+
+    sDist of order 2 is fitted on the selected columns.
+    """
     metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
     pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
     if not pairs:
@@ -146,11 +150,11 @@ def draw_pairs(
 
 
 def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins: int = 30) -> None:
-    """Draw the difference between the proportions of two classes in bins of a component, as in
-    Figure 4.2 of Ma (thesis).
+    """Draw the class proportions along a component, as in Figure 4.2 of Ma (thesis).
 
-    ``values`` holds the score of each row on the first principal component of the learnt subspace;
-    ``labels`` holds its class.
+    The figure shows the difference between the proportions of two classes in each bin of the
+    component. ``values`` contains the score of each row on the first principal component of the
+    learnt subspace, and ``labels`` contains its class.
     """
     names, codes = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
     edges = np.histogram_bin_edges(values, n_bins)
@@ -175,8 +179,7 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
 
 
 def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> None:
-    """Draw photographs above copies that show the evidence for the label in red and against it in
-    blue."""
+    """Draw photographs and, below them, the evidence for the label (red) and against it (blue)."""
     figure = Figure(figsize=(3 * len(explained), 5.6), layout="constrained")
     for column, (title, e) in zip(
         np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained
@@ -201,8 +204,10 @@ def first_component(Z: np.ndarray) -> np.ndarray:
 def write_report(
     folder: Path, record: dict[str, Any], model: ImageClassifier, evaluation: Evaluation
 ) -> None:
-    """Write ``table.md``, ``results.json`` and the figures. Figures of words require the training
-    photographs."""
+    """Write ``table.md``, ``results.json`` and the figures of a report.
+
+    Figures of words require the training photographs.
+    """
     rows = ([row[column] for column in COLUMNS] for row in record["rows"])
     text = "# Errors on test photographs\n\n" + markdown_table(COLUMNS.values(), rows)
     if evaluation.breeds:

@@ -1,4 +1,4 @@
-"""Evaluation on held-out days: errors per minute and per activity, with bootstrap intervals."""
+"""Evaluation on held-out days: errors over minutes and activities, with bootstrap intervals."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,14 +24,14 @@ Predictor = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (X, days) -> label
 
 @dataclass
 class Prediction:
-    """Predicted labels of one method on held-out days.
+    """Labels that a method predicts on held-out days.
 
     Attributes
     ----------
     method : str
     labels : ndarray of shape (n_minutes,), str
     minutes : ndarray of shape (n_minutes,), bool
-        Mask of the minutes with a prediction; penalised methods may not yield every size in every
+        Mask of the minutes with a prediction. Penalised methods do not yield every size in every
         fold.
     k : int or None
         Number of sensors; None means all.
@@ -47,8 +47,9 @@ class Prediction:
 
 
 def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
-    """Return masks of the test minutes of each fold, which are single days or every n-th day
-    together.
+    """Return the mask of the test minutes of each fold.
+
+    A fold is a single day, or consists of every n-th day.
 
     Raises
     ------
@@ -71,8 +72,9 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
 
 
 def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str, float]:
-    """Compute the proportion of misclassified minutes, and its mean over the activities. With
-    ``idle=False``, minutes whose true label is idle are excluded.
+    """Compute the proportion of misclassified minutes, and its mean over the activities.
+
+    With ``idle=False``, minutes whose true label is idle are excluded.
 
     Examples
     --------
@@ -124,12 +126,12 @@ def evaluate_baselines(
     n_folds : int or None
         Number of folds; None holds out one day at a time.
     cells : Checkpoint or None
-        Checkpoint that stores finished folds.
+        Checkpoint in which finished folds are stored.
 
     Returns
     -------
     list of Prediction
-        One prediction per name in ``BASELINES``.
+        One prediction for each name in ``BASELINES``.
     """
     cells = cells or Checkpoint()
     X, _ = minute_features(minutes, kinds)
@@ -150,7 +152,7 @@ def evaluate_baselines(
 
 
 def check_selection_kinds(kinds: tuple[str, ...]) -> None:
-    """Raise a ValueError if features of a sensor depend on other sensors."""
+    """Check that the features of each sensor do not depend on other sensors."""
     if "last" in kinds:
         raise ValueError(
             "the feature last depends on all sensors, including dropped ones; use history instead"
@@ -176,8 +178,8 @@ def evaluate_selection(
     sizes : range
         Numbers of sensors.
     methods : list of str or None
-        Keys of ``METHODS``; None means all methods. Penalised methods also yield a row with the
-        suffix ", shrunk".
+        Keys of ``METHODS``; None means all methods. Each penalised method yields an additional row
+        with the suffix ", shrunk".
     n_folds : int, default 5
     cells : Checkpoint or None
 
@@ -287,8 +289,11 @@ BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] 
 
 
 def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[dict[str, Any]]:
-    """Return one row per prediction: errors including and excluding idle minutes, intervals over
-    days, and errors per activity."""
+    """Return a table row for each prediction.
+
+    A row contains the errors including and excluding idle minutes, intervals over days, and the
+    errors of each activity.
+    """
     truth, days, rows = minutes.truth, minutes.days, []
     for one in predictions:
         seen = one.minutes

@@ -29,11 +29,11 @@ class Home:
     ----------
     name : str
     minutes : SensorMinutes
-        Sensor states per minute, with the activities if they are available.
+        Sensor states in each minute, with the activities if available.
     places : tuple of str
         Place of each sensor; empty if unknown.
     notes : tuple of str
-        Notes about the files, one line each.
+        One-line messages about the files.
     """
 
     name: str
@@ -101,8 +101,9 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
 
 
 def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) -> Home:
-    """Build a home from events (start, end, sensor, place) and activities (start, end, activity),
-    restricted to the time span of the activities.
+    """Create a home from events (start, end, sensor, place) and activities (start, end, activity).
+
+    The home is restricted to the time span of the activities.
 
     Raises
     ------

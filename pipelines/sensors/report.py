@@ -24,8 +24,11 @@ _HEADS = (
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[list[Any]]:
-    """Return the cells of a table: method, sensors, and in percent the error, its interval, the
-    class-averaged error, and both errors without idle minutes."""
+    """Return the cells of a table.
+
+    The columns are the method, the sensors, the error and its interval, the class-averaged error,
+    and both errors without idle minutes. Errors are in percent.
+    """
     lines: list[list[Any]] = []
     for row in rows:
         low, high = (100 * value for value in row["error_interval"])
@@ -53,8 +56,7 @@ def print_results(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """Return Markdown with the table, the errors per activity, and the sensors selected at each
-    size."""
+    """Return Markdown with the table, the errors of each activity, and the selected sensors."""
     names = sorted({name for row in rows for name in row["per_activity"]})
     lines: list[list[Any]] = []
     chosen: list[list[Any]] = []
@@ -83,8 +85,10 @@ def write_report(
     baselines: list[Prediction],
     selections: list[Prediction],
 ) -> None:
-    """Write ``results.json``, ``table.md``, a plot of the error against the number of sensors, and
-    plots of the days with the fewest and most errors.
+    """Write ``results.json``, ``table.md`` and the plots of a report.
+
+    The plots show the error against the number of sensors, and the days with the fewest and most
+    errors.
 
     Raises
     ------
@@ -113,8 +117,9 @@ def write_report(
 
 
 def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Plot the error against the number of sensors, per minute and averaged over the activities
-    (Figure 2 of Liu et al., 2014).
+    """Plot the error against the number of sensors, as in Figure 2 of Liu et al. (2014).
+
+    The error is the proportion of minutes, and its mean over the activities.
     """
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""Sensor selection at every size by the paper's methods, its baselines and annealing."""
+"""Sensor selection for all sizes by the methods of the paper, its baselines, and annealing."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ METHODS = (*_ESTIMATORS, *_PENALTIES)
 
 @dataclass(frozen=True)
 class SensorSelection:
-    """Sensors selected at one size.
+    """Sensors selected for a given size.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ def select_sensors(
 ) -> dict[int, SensorSelection]:
     """Select sensors at the given sizes.
 
-    Methods with exchanges run once for each size, the others only once.
+    Methods with exchanges run once for each size, and other methods run only once.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def select_sensors(
 
 
 def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]:
-    """Return the units at the last visit to each size, given a path and its initial units.
+    """Return the units at the last step of each size, given a path and its initial units.
 
     Examples
     --------
@@ -157,8 +157,10 @@ def problem_of(
 
 
 def blocks_of(groups: np.ndarray, n_classes: int, grouped: bool) -> np.ndarray:
-    """Return the block of each coefficient, as an array of shape (n_columns, n_classes): its
-    sensor, or the coefficient itself."""
+    """Return the block of each coefficient, an array of shape (n_columns, n_classes).
+
+    The block is the sensor, or the coefficient itself.
+    """
     return (
         np.repeat(groups[:, None], n_classes, axis=1)
         if grouped

@@ -1,4 +1,4 @@
-"""Training of a model of the activities in a home, with all or a few of its sensors."""
+"""Training of a model of the activities in a home, with all or some of its sensors."""
 
 import numpy as np
 

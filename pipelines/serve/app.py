@@ -44,11 +44,11 @@ def make_app(
     Parameters
     ----------
     pool : WorkerPool
-        Pool of workers, which are started and stopped with the application.
+        Pool of workers, which is started and stopped with the application.
     host : str, default "127.0.0.1"
-        Host name that the server listens on.
+        Host name on which the server listens.
     labelling : Labelling, optional
-        Folder of the Label tab; without a folder, the tab is hidden.
+        Folder of the Label tab. The tab is hidden if it is not given.
 
     Returns
     -------

@@ -10,8 +10,10 @@ HEAD_SECONDS = 15.0
 
 
 class BoundedConnection(H11Protocol):
-    """Uvicorn connection that is closed if the head of a request takes too long, or immediately if
-    there are more than ``limit_concurrency`` connections."""
+    """Uvicorn connection that is closed if the head of a request takes too long.
+
+    It is closed immediately if there are more than ``limit_concurrency`` connections.
+    """
 
     timer: asyncio.TimerHandle | None = None
 

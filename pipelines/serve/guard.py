@@ -24,15 +24,16 @@ _HEADERS = {
 
 
 class OriginMiddleware:
-    """Middleware that rejects requests with a foreign Host (DNS rebinding) or Origin (CSRF) and
-    adds security headers.
+    """Middleware that rejects requests from other sites and adds security headers.
+
+    Requests with a foreign Host (DNS rebinding) or a foreign Origin (CSRF) are rejected.
 
     Parameters
     ----------
     app : ASGI application
     host : str
-        Host name that the server listens on. This name is accepted as Host, as are localhost and
-        all IP addresses, which no other site can claim.
+        Host name on which the server listens. It is accepted as Host, and so are localhost and all
+        IP addresses, since no other site can claim them.
     """
 
     def __init__(self, app: ASGIApp, host: str):

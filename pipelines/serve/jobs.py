@@ -41,7 +41,7 @@ _CONTEXT.set_forkserver_preload([f"{__package__}.answers.{module}" for module in
 
 
 class Worker:
-    """Worker process that can be stopped independently, with its own folder and progress pipe.
+    """Worker process with its own folder and progress pipe, which can be stopped independently.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class WorkerPool:
     Parameters
     ----------
     n_workers : int
-        Number of processes; each answers one request at a time.
+        Number of processes. Each process answers one request at a time.
     memory : int, default MEMORY
         Memory limit of each process in bytes.
     """
@@ -191,8 +191,7 @@ class WorkerPool:
 
     @contextmanager
     def room(self) -> Iterator[Callable[[int], None]]:
-        """Context manager that counts the bytes of an upload in memory from their arrival until the
-        answer is sent.
+        """Context manager that counts the bytes of an upload in memory until the answer is sent.
 
         Raises
         ------

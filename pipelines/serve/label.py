@@ -1,5 +1,4 @@
-"""Endpoints of the Label tab: the images of one folder, their labels, and training in the
-background."""
+"""Endpoints of the Label tab: images of a folder, their labels, and training in the background."""
 
 import asyncio
 import json
@@ -27,16 +26,16 @@ _UNREADABLE = json.JSONDecodeError, UnicodeDecodeError
 
 
 class Labelling:
-    """Folder of labelled images, with a model that proposes labels and the training of the next.
+    """Folder of labelled images, its model for proposals, and the training of the next model.
 
-    For each image and version of the model, ``certainty`` is the lowest probability of the detected
-    objects: 0 if there are none, and None if it is unknown.
+    ``certainty`` contains, for each image and version of the model, the lowest probability of the
+    detected objects. It is 0 if there are no objects, and None if it is unknown.
 
     Parameters
     ----------
     labels : LabelFolder
     model : path, optional
-        Initial model for proposals; the default is the model from an earlier training run in the
+        Initial model for proposals. The default is the model from an earlier training run in the
         folder.
     """
 
@@ -51,8 +50,10 @@ class Labelling:
         self._said: IO[bytes] | None = None
 
     def train(self) -> None:
-        """Start ``annealed keypoints train`` on the labels; raise a RequestError if it is already
-        running."""
+        """Start ``annealed keypoints train`` on the labels.
+
+        A RequestError is raised if it is already running.
+        """
         if self._training is not None and self._training.poll() is None:
             raise RequestError(
                 409, "a training run is already in progress; wait until it has finished"
@@ -71,8 +72,10 @@ class Labelling:
         self._training = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=self._said)
 
     def training(self) -> dict[str, Any]:
-        """Return the state of the training run (``none``, ``running``, ``done`` or ``failed``), its
-        last line of output, and whether there is a report."""
+        """Return the state of the training run, its last output, and whether a report exists.
+
+        The state is ``none``, ``running``, ``done`` or ``failed``.
+        """
         report = self.report.is_file()
         if self._training is None or self._said is None:
             return {"state": "none", "line": "", "report": report}
@@ -93,8 +96,10 @@ class Labelling:
         return "" if self.model is None else str(self.model.stat().st_mtime_ns)
 
     def stop(self) -> None:
-        """Stop the image search and a training run in progress; its checkpoints remain next to the
-        model."""
+        """Stop the image search and a training run in progress.
+
+        The checkpoints of the training run remain next to the model.
+        """
         if self.ranking is not None:
             self.ranking.cancel()
         if self._training is not None and self._training.poll() is None:
@@ -108,7 +113,10 @@ def _version(objects: list[dict[str, Any]] | None) -> float:
 
 
 def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
-    """Return the endpoints. Workers of the pool decode images and compute the proposals."""
+    """Return the endpoints.
+
+    Workers of the pool decode images and compute proposals.
+    """
     labels = labelling.labels
 
     async def overview(request: Request) -> Response:

@@ -39,14 +39,14 @@ def serve(
     label: Path | None,
     model: Path | None,
 ) -> None:
-    """Serve the page until interrupted.
+    """Serve the page until the process is interrupted.
 
     Parameters
     ----------
     host : str
-        Host name or address to listen on.
+        Host name or address on which to listen.
     port : int
-        Port; 0 selects any free port.
+        Port on which to listen; 0 selects a free port.
     workers : int
         Number of worker processes.
     open_page : bool

@@ -1,4 +1,4 @@
-"""Reading of a form with one file from a request, with limits and without writing to disk."""
+"""Reading of a form with one file from a request, within limits and without writing to disk."""
 
 import asyncio
 import re
@@ -48,7 +48,7 @@ class _InMemory(MultiPartParser):
 
 
 def check_head(request: Request, limit: Limit) -> None:
-    """Raise a RequestError if the head shows that the request is not a form or is too large."""
+    """Check that the request is a form and is not too large, according to its head."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise RequestError(
             415, "the request is not a form; expected multipart/form-data with a file"

@@ -1,4 +1,4 @@
-"""Reading, selection and prediction of tables in files.
+"""Tables in files: reading, selection of columns, and prediction.
 
 The names that commands use are listed in ``__init__.pyi`` and imported on first use.
 """

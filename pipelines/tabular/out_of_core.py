@@ -1,4 +1,4 @@
-"""Tables in Parquet files larger than memory, which are encoded block by block as they are read."""
+"""Tables in Parquet files that exceed the memory, which are encoded in blocks as they are read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +20,9 @@ _MIN_SAMPLE = 1000  # minimum number of sampled rows
 
 
 class EncodedSource(ParquetSource):
-    """Encoded matrix of Parquet files; one column of a row group is in memory at a time.
+    """Encoded matrix of Parquet files.
+
+    One column of a row group is in memory at a time.
 
     Parameters
     ----------
@@ -34,7 +36,7 @@ class EncodedSource(ParquetSource):
     Raises
     ------
     ValueError
-        If a file is damaged, lacks a column, or holds values of an unexpected type.
+        If a file is damaged, lacks a column, or contains values of an unexpected type.
     """
 
     def __init__(self, path: Path | str, encoding: TableEncoding, dtype: Any) -> None:
@@ -62,8 +64,9 @@ class EncodedSource(ParquetSource):
 
 
 def read_out_of_core(path: Any, request: Request) -> Table:
-    """Read the target of a table in Parquet files, and determine the encoding of its columns from a
-    sample of rows.
+    """Read the target of a table in Parquet files, and determine the encoding of its columns.
+
+    The encoding is based on a sample of rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Options of ``annealed select`` for the selection and for files."""
+"""Options of ``annealed select`` for the selection and the files."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -44,14 +44,14 @@ class _Target:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Request(SelectionOptions, _Target):
-    """Settings of a selection: the options of ``annealed select`` by their names.
+    """Settings of a selection, with the names of the options of ``annealed select``.
 
     Attributes
     ----------
     target : str or None
-        Column to predict; not required for npz and svmlight files, which contain the target.
+        Column to predict. It is not required for npz and svmlight files, which contain the target.
     k : str or None
-        Number of columns to select, as a positive integer or "auto". If it exceeds the number of
+        Number of columns to select: an integer >= 1, or "auto". If it exceeds the number of
         columns, all columns are selected and a warning is issued. None if ``fdr`` is given.
     test : path or None
         Table with additional rows on which the model is scored.
@@ -59,7 +59,7 @@ class Request(SelectionOptions, _Target):
         Memory limit, such as "2GB", for a table in Parquet files. With None, single files are read
         into memory.
     dask : str or None
-        Address of a Dask scheduler whose workers fit the model to a table in Parquet files.
+        Address of a Dask scheduler. Its workers fit the model to a table in Parquet files.
     sep, encoding : str or None
         See :func:`.tables.read_frame`.
 

@@ -32,12 +32,12 @@ def select_file(
     note : function
         Function called with each one-line message about dropped or imputed columns, before the fit.
     details : bool
-        Whether to add the details that appear only in a report.
+        Whether to add the details that are only shown in a report.
 
     Returns
     -------
     Selection
-        Selected columns and fitted model, with the options of ``request`` recorded in ``settings``.
+        Selected columns and fitted model. The options of ``request`` are stored in ``settings``.
 
     Raises
     ------

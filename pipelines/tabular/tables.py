@@ -70,7 +70,8 @@ def read_table(path: str | Path, request: Request) -> Table:
         ``.csv`` (also ``.csv.gz``), ``.tsv``, ``.parquet``, ``.xlsx``, ``.npz`` with ``X``, ``y``
         and optionally ``names``, or svmlight (``.svm``, ``.svmlight``, ``.libsvm``).
     request : Request
-        Names of the target and other special columns, and options for reading columns.
+        Names of the target and of other columns with a special role, and options for reading
+        columns.
 
     Raises
     ------
@@ -227,8 +228,7 @@ def check_table(path: Path) -> str:
 
 
 def brings_its_target(path: Path) -> bool:
-    """Return whether a file contains a matrix and its target, so that ``--target`` does not
-    apply."""
+    """Return whether a file contains a matrix and its target; ``--target`` then does not apply."""
     return path.name.lower().endswith((".npz", *_SVMLIGHT))
 
 
@@ -258,20 +258,20 @@ def read_frame(
     path : Path
         File to read; csv may be compressed (``.csv.gz``).
     sep : str or None, default None
-        Column separator. With None, it is detected: a comma, a tab in a .tsv file, or a separator
+        Column separator. If None, it is detected: a comma, a tab in a .tsv file, or a separator
         within the name of the only column.
     encoding : str or None, default None
         Character encoding; None means UTF-8.
     notes : list of str or None, default None
-        List to which messages are added about a detected separator, rows longer than the header,
-        and sheets that are not read.
+        List to which messages about a detected separator, rows longer than the header, and sheets
+        that are not read are added.
     decimal_comma : bool, default True
-        Whether numbers such as 1,5 are detected if the comma is not the separator.
+        Whether to detect numbers such as 1,5 if the comma is not the separator.
 
     Returns
     -------
     DataFrame
-        Table with distinct column names without surrounding whitespace.
+        Table with distinct column names, without surrounding whitespace.
 
     Raises
     ------

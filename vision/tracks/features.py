@@ -220,8 +220,8 @@ class SegmentationFeatures(FeatureSet):
         Returns
         -------
         ndarray of shape (n_segmentations, n_features)
-            Features; average distances are on a logarithmic scale, and all other features are
-            shares in [0, 1].
+            Features. Average distances are on a logarithmic scale, and all other features are
+            fractions in [0, 1].
 
         Raises
         ------

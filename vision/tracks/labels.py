@@ -83,7 +83,7 @@ def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     label_names, clusters = np.unique(labels, return_inverse=True)
     if len(t) != len(clusters):
         raise ValueError(
-            f"truth has {len(t)} labels and clusters has {len(clusters)}; expected equal lengths"
+            f"truth has {len(t)} labels and labels has {len(clusters)}; expected equal lengths"
         )
     from scipy.optimize import linear_sum_assignment
 

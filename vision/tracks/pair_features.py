@@ -119,7 +119,8 @@ class PairFeatures(FeatureSet):
         Returns
         -------
         ndarray of shape (n_segmentations, n_features)
-            Average residuals are logarithms of distances in pixels; cuts are shares in [0, 1].
+            Average residuals are logarithms of distances in pixels, and cuts are fractions in [0,
+            1].
         """
         tracks = as_tracks(tracks)
         labels = [np.asarray(one)[tracks.canonical_order] for one in segmentations]

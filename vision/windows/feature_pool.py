@@ -31,9 +31,9 @@ class FeaturePool:
     A *feature* is a row of eight integers (see `Column`). They include its kind (an index in
     ``kinds``, or ``len(kinds)`` for HOG), colour channel, left and top pixel in the window, and the
     size of its cells in pixels. For HOG, x and y are those of the block, ``CELL`` is the index of
-    the cell in the block, row by row, and ``ORIENTATION`` is the index of the bin. The last two are
-    0 for Haar features. Any feature that fits into the window can be evaluated, even if it is not
-    in ``features``.
+    the cell in the block, in row order, and ``ORIENTATION`` is the index of the bin. The last two
+    are 0 for Haar features. Any feature that fits into the window can be evaluated, even if it is
+    not in ``features``.
 
     A *patch* is a uint8 array of shape (window + 2, window + 2, 3). It contains the window and a
     margin of one pixel, which is used only for gradients. Sides are in pixels.

@@ -149,7 +149,7 @@ class DenseSift:
         Returns
         -------
         Descriptors
-            Descriptors ordered by size, and row by row within each size.
+            Descriptors ordered by size and, for each size, in row order.
         """
         grey = cv2.cvtColor(as_rgb(image), cv2.COLOR_RGB2GRAY).astype(np.float32)
         # Lowe's base image; the camera is assumed to have blurred it by 0.5 already.

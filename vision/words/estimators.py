@@ -155,7 +155,7 @@ class VisualWords(_Transformer, WordCounts):
         values = np.concatenate(drawn) if drawn else np.empty((0, N_VALUES), np.uint8)
         if len(values) < self.n_words:
             raise ValueError(
-                f"n_words={self.n_words} is more than the {len(values)} descriptors sampled "
+                f"n_words={self.n_words} exceeds the {len(values)} descriptors sampled "
                 f"from {len(drawn)} images; use fewer words or more images"
             )
         points = rooted(values)

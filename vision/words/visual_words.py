@@ -167,7 +167,7 @@ class WordCounts(ImageRows):
         Parameters
         ----------
         words : ndarray of shape (n_words, 128)
-            Words, cell by cell.
+            Words, ordered by cell.
         cell_starts : ndarray of int
             Index of the first word of each cell, followed by the number of words.
 

@@ -39,7 +39,10 @@ def reproduce(
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Folder for the figure NAME, or for all figures without NAME."),
+        typer.Option(
+            help="Folder for the figure NAME, or without NAME for all figures that take at most a "
+            "minute; in a checkout, the latter use the stored results."
+        ),
     ] = None,
     results: Annotated[
         Path | None,
@@ -164,11 +167,12 @@ def _check(name: str | None, data: Path | None, as_json: bool) -> None:
 def _draw(
     name: str | None, folder: Path, data: Path | None, runs: int | None, checkpoint: Path | None
 ) -> None:
-    """Draw one figure or all figures, reusing the cells of their tables."""
+    """Draw one figure, or all figures from the stored results of a checkout; name the figures that
+    take longer than a minute."""
     from annealed.models.files import make_folder
     from annealed.pipelines.common.checkpoints import Checkpoint
 
-    from ..registry import draw
+    from ..registry import MINUTES, draw
 
     if name is None and checkpoint is not None:
         raise ValueError(f"--checkpoint {checkpoint} requires a NAME")
@@ -177,10 +181,16 @@ def _draw(
         "runs": runs,
         "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, {"table": name}),
     }
-    for path in draw(
-        name, folder, data, **{key: value for key, value in given.items() if value is not None}
-    ):
+    stored = Path("experiments/results")
+    results = stored if name is None and stored.is_dir() else None
+    options = {key: value for key, value in given.items() if value is not None}
+    for path in draw(name, folder, data, results, **options):
         typer.echo(path)
+    for key, minutes in MINUTES.items() if name is None else ():
+        typer.echo(
+            f"{key}: not drawn; annealed reproduce {key} --figures {folder} takes {minutes} min",
+            err=True,
+        )
 
 
 def _make(

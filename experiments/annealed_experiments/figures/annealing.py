@@ -25,11 +25,11 @@ _LOSSES = {"FSA": "logistic", "FSV": "Huberised hinge", "FSL": "Lorenz"}
 _PARAMETERS = {"learning_rate": "learning rate", "mu": "mu", "n_steps": "number of steps"}
 
 
-def stability(data_dir=None, **options: Any) -> Figure:
+def stability(data_dir=None, *, rows=None, **options: Any) -> Figure:
     """Draw the AUC against the learning rate, mu and the number of steps (Figure 6 of Barbu et al.
     (2017)). The options are those of :func:`fsa_stability`.
     """
-    rows = fsa_stability(**options)["rows"]
+    rows = fsa_stability(**options)["rows"] if rows is None else rows
     figure, axes = panels(9, 2.8, 3, sharey=True)
     for ax, (parameter, label) in zip(axes, _PARAMETERS.items()):
         selected = (r for r in rows if r["parameter"] == parameter and r["method"] in _LOSSES)
@@ -90,11 +90,13 @@ def coefficients(data_dir=None) -> Figure:
     return figure
 
 
-def large(data_dir=None, **options: Any) -> Figure:
+def large(data_dir=None, *, rows=None, **options: Any) -> Figure:
     """Draw the seconds, detected columns and AUC against N for FSA with the Lorenz loss and
     LogitBoost (Figure 1 of Barbu et al. (2017)).
     """
-    rows = fsa_large(**{"runs": 1, "methods": ["FSL", "annealed", "LB1", "LB"], **options})["rows"]
+    if rows is None:
+        options = {"runs": 1, "methods": ["FSL", "annealed", "LB1", "LB"], **options}
+        rows = fsa_large(**options)["rows"]
     figure, axes = panels(10, 3, 3)
     for ax, (what, label) in zip(
         axes, {"seconds": "seconds", "PCD": "% of relevant columns found", "AUC": "AUC"}.items()

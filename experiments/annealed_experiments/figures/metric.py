@@ -86,11 +86,14 @@ def _mean_distances(X, y, X_new, k):
     return near[0] - near[1]
 
 
-def columns(data_dir=None, **options: Any) -> Figure:
+def columns(data_dir=None, *, rows=None, **options: Any) -> Figure:
     """Draw the share of columns that sDist uses on the real data sets, and the seconds of a fit
     (Figure 2.4 of Ma (thesis)).
     """
-    rows = sdist_real(**{"runs": 3, "data_dir": data_dir, "methods": ["sDist"], **options})["rows"]
+    if rows is None:
+        options = {"runs": 3, "data_dir": data_dir, "methods": ["sDist"], **options}
+        rows = sdist_real(**options)["rows"]
+    rows = [row for row in rows if row["method"] == "sDist"]
     figure, (left, right) = panels(8, 3, 2, layout="tight")
     names = [row["data"] for row in rows]
     left.bar(names, [100.0 * row["variables"] / row["columns"] for row in rows])

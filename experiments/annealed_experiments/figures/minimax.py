@@ -20,11 +20,11 @@ _C1, _C2 = 0.09, 0.99
 _CUTS = {"a": [0.015, 0.040], "b": [-2.433, 1.380], "square_norms": [2406.148, 2403.345]}
 
 
-def recovery(data_dir=None, **options: Any) -> Figure:
+def recovery(data_dir=None, *, rows=None, **options: Any) -> Figure:
     """Draw the number of recovered relevant columns against the number of selected columns (Figures
     1, 3 and 4). The options are those of :func:`mslr_synthetic`.
     """
-    rows = mslr_synthetic(**options)["rows"]
+    rows = mslr_synthetic(**options)["rows"] if rows is None else rows
     cases = list(dict.fromkeys((row["setup"], row["tau"]) for row in rows))
     across = min(len(cases), _ACROSS)
     down = -(-len(cases) // across)

@@ -177,6 +177,7 @@ def our_methods(design: Design, seed: int = 0) -> dict[str, Any]:
 _TASKS = {
     "SA": "regression",
     "L2, SGD": "classification",
+    "EL, early stopping": "classification",
 }  # methods that the papers use for only one task
 _SMALL = {"FoBa-obj": 1000, "skscope": 3000, "LightGBM": 3000}  # maximum number of rows
 # Maximum number of runs by number of rows: (up to 1000, up to 3000, more, or more than 1000
@@ -184,7 +185,8 @@ _SMALL = {"FoBa-obj": 1000, "skscope": 3000, "LightGBM": 3000}  # maximum number
 _RUNS = {
     "FoBa-obj": (5, 0, 0),
     "L1": (30, 20, 20),
-    "EL": (10, 5, 2),
+    "EL": (10, 5, 3),
+    "EL, early stopping": (10, 20, 10),
     "MCP": (30, 30, 20),
     "SCAD": (30, 30, 20),
     "RFE": (30, 20, 3),
@@ -205,9 +207,9 @@ def _runs(name: str, design: Design, runs: int, competitor_runs: int | None) -> 
     return min(runs, _RUNS[name][size] if competitor_runs is None else competitor_runs)
 
 
-def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
+def refitted_scores(X, y, columns, X_new, task: str, ridge: float | None = None) -> np.ndarray:
     """Return the scores of the rows ``X_new`` by a Newton refit on the selected columns, which is
-    used for all selectors without a model.
+    used for all selectors without a model. ``ridge`` is the penalty of the refit.
     """
     mean, scale = (
         X[:, columns].mean(axis=0, dtype=np.float64),
@@ -216,6 +218,8 @@ def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
     target = y.astype(np.float64)[:, None]
     loss = learners.LogisticLoss() if task == "classification" else learners.SquaredLoss()
     problem = SupportProblem(target, loss, np.full(len(y), 1.0 / len(y)))
+    if ridge is not None:
+        problem = replace(problem, shrinkage=ridge)
     constant = loss.best_constant(target, problem.sample_weight)
     fit = refit(problem, (X[:, columns] - mean) / scale, np.zeros((len(columns), 1)), constant)
     return ((X_new[:, columns] - mean) / scale @ fit.theta + fit.intercept)[:, 0]
@@ -235,10 +239,10 @@ def run_method(name: str, ours: dict[str, Any], train: Simulated, X_new, task: s
         return model.get_support(indices=True), scores, seconds
     if name in competitors.ON_ALL:
         return None, *timed(competitors.ridge_scores, train.X, train.y, task, X_new, name != "L2")
-    columns, seconds = timed(
+    (columns, ridge), seconds = timed(
         competitors.select, name, train.X, train.y, len(train.support), task, seed
     )
-    return columns, refitted_scores(train.X, train.y, columns, X_new, task), seconds
+    return columns, refitted_scores(train.X, train.y, columns, X_new, task, ridge), seconds
 
 
 def table_row(

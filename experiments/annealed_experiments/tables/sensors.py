@@ -30,7 +30,9 @@ from .sensors_simulation import N_ACTIVITIES, SimulatedHome, simulate_home
 N_TRUE = 10
 N_DAYS = 10  # number of training days, and of test days
 FEATURE_METHODS = ("FoBa", "forward", "L1")  # methods that select single features
-N_FEATURES = (10, 20, 30, 40, 60, 80, 100)  # numbers of selected features, out of 560
+N_FEATURES = (10, 15, 20, 25, 30, 35, 40)  # numbers of selected features, out of 560
+# Public homes and the folders of their data.
+HOMES = {"ordonezA": "sensors_adl", "ordonezB": "sensors_adl", "vankasteren1": "sensors_homes"}
 
 
 def sensors_simulated(
@@ -85,26 +87,37 @@ def sensors_simulated(
 
 
 def sensors_features(
-    runs: int = 3, data_dir=None, *, methods: list[str] | None = None, checkpoint=None
+    runs: int = 3,
+    data_dir=None,
+    *,
+    sets: Sequence[str] | None = None,
+    methods: list[str] | None = None,
+    sizes: Sequence[int] | None = None,
+    checkpoint=None,
 ) -> dict[str, Any]:
-    """Select single features in simulated homes (Figure 2 of Liu et al. (2014)).
+    """Select single features in simulated or public homes (Figure 2 of Liu et al. (2014)).
 
     As in the paper, there is one feature for each sensor and activity, and a sensor counts as
     selected if one of its features is. The parameters are those of :func:`sensors_simulated`, with
-    ``methods`` from ``FEATURE_METHODS``. There is one row for each home, number of features and
-    method. L1 uses the next smaller number on its path (``taken``). ``by_activity`` holds the
-    errors of the activities, most frequent first.
+    ``methods`` from ``FEATURE_METHODS``. ``sets`` are names in ``HOMES``, which replace the
+    simulated homes; every second day is used for training, and the other days for testing. There is
+    one row for each home, number of features (``sizes``, by default ``N_FEATURES``) and method. L1
+    uses the next smaller number on its path (``taken``). ``by_activity`` holds the errors of the
+    activities, most frequent first.
     """
     check_names("method", methods, FEATURE_METHODS)
+    check_names("set", sets, HOMES)
+    sizes = N_FEATURES if sizes is None else sizes
     cells = cells_of(checkpoint, {"table": "sensors-features"})
     rows = []
-    for seed in range(runs):
+    for home in sets or range(runs):
         for method in methods or FEATURE_METHODS:
-            results = cells({"method": method, "seed": seed}, partial(_features_cell, method, seed))
-            for size in N_FEATURES:
+            key = {"method": method, "home": home, "sizes": list(sizes)}
+            results = cells(key, partial(_features_cell, method, home, sizes, data_dir))
+            for size in sizes:
                 taken = max((row["taken"] for row in results if row["taken"] <= size), default=None)
                 rows += [
-                    {"home": seed, "features": size, "method": method, **row}
+                    {"home": home, "features": size, "method": method, **row}
                     for row in results
                     if row["taken"] == taken
                 ]
@@ -115,6 +128,8 @@ def sensors_features(
         "minutes": 600,
         "features": 560,
     }
+    if sets:
+        settings = {"homes": list(sets), "seeds": "no random numbers"}
     return {"name": "sensors-features", "settings": settings, "rows": rows}
 
 
@@ -163,27 +178,44 @@ def sensors(
     return {"name": "sensors", "settings": settings, "rows": rows}
 
 
-def _features_cell(method: str, seed: int) -> list[dict[str, Any]]:
-    train, test, true = _home(seed)
-    sizes = range(1, max(N_FEATURES) + 1) if method == "L1" else N_FEATURES
-    by_size, seconds = timed(select_features, method, train.on, train.activities, train.days, sizes)
+def _features_cell(
+    method: str, home: int | str, sizes: Sequence[int], data_dir
+) -> list[dict[str, Any]]:
+    train, test = _parts(home, data_dir)
+    visited_sizes = range(1, max(sizes) + 1) if method == "L1" else sizes
+    by_size, seconds = timed(
+        select_features, method, train.on, train.activities, train.days, visited_sizes
+    )
+    names, codes = np.unique(test.activities, return_inverse=True)
+    n = N_ACTIVITIES if isinstance(home, int) else len(names)
+    codes = test.activities if isinstance(home, int) else codes
+    minutes = np.bincount(codes, minlength=n)
     rows = []
     for size, model in by_size.items():
         used = np.any(model.coef_, axis=0)
         wrong = model.predict(test.on, sequence=test.days) != test.activities
-        minutes = np.bincount(test.activities, minlength=N_ACTIVITIES)
-        errors = np.bincount(test.activities, wrong, N_ACTIVITIES) / np.maximum(minutes, 1)
+        errors = np.bincount(codes, wrong, n) / np.maximum(minutes, 1)
         rows.append(
             {
                 "taken": size,
                 "sensors": int(used.sum()),
-                "true": int(used[true].sum()),
+                "true": int(used[train.true].sum()) if isinstance(home, int) else None,
                 "error": float(wrong.mean()),
                 "by_activity": errors[np.argsort(-minutes, kind="stable")].tolist(),
                 "seconds": seconds,
             }
         )
     return rows
+
+
+def _parts(home: int | str, data_dir) -> tuple[SimulatedHome, SimulatedHome]:
+    """Return the training and test days of a simulated home by its seed, or of a public home."""
+    if isinstance(home, int):
+        return _home(home)[:2]
+    minutes = read_home(data_folder(data_dir) / HOMES[home], home).minutes
+    days = np.unique(minutes.days, return_inverse=True)[1]
+    whole = SimulatedHome(minutes.on.astype(float), minutes.truth, days, np.array([], int))
+    return whole.part(range(0, days.max() + 1, 2)), whole.part(range(1, days.max() + 1, 2))
 
 
 def select_features(

@@ -204,7 +204,7 @@ def evaluate(
     """Compute the changes in log det A and c' A^-1 c that a move would cause.
 
     The move removes the atom ``removed`` (-1 for none) and adds the features ``added``. The work
-    arrays then hold the values that :func:`commit` requires.
+    arrays then contain the values that :func:`commit` requires.
     """
     n = 1 + 2 * size
     inverse, reduced = gram.inverse, gram.reduced

@@ -1,8 +1,8 @@
 """Search for whole objects by a cascade of two nodes.
 
-The cascade serves as the classifier c0 of Barbu et al. (2014), section 7.2.2. The first node scores
-a sparse grid of windows, and accepts nearly all objects. The second node verifies the local maxima
-of this score, with larger windows on a finer level.
+The cascade is the classifier c0 of Barbu et al. (2014), section 7.2.2. The first node scores a
+sparse grid of windows, and accepts nearly all objects. The second node verifies the local maxima of
+this score, with larger windows on a finer level.
 """
 
 import math

@@ -461,7 +461,7 @@ class FaceCascade:
         Returns
         -------
         xs, ys : ndarray of shape (m,), int
-            Distinct grid points, row by row.
+            Distinct grid points in row order.
         """
         first = grid // 2
         sides = [max(0, -(-(side - first) // grid)) for side in shape]

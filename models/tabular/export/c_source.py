@@ -1,7 +1,6 @@
 """Export of a formula as a C99 file that uses only standard headers and allocates no memory."""
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from .... import __version__
@@ -75,7 +74,7 @@ def write_c(formula: Formula, stem: str = "model") -> bytes:
     )
     named = {"numbers": numbers, "texts": texts, "classes": map(str, formula.classes or ())}
     head += "".join(
-        f"const char *const {stem}_{name}[] = {{{_strings(levels)}}};\n"
+        f"const char *const {stem}_{name}[] = {{{', '.join(map(_string, levels)) or 'NULL'}}};\n"
         for name, levels in named.items()
     )
     head += _IS_WORD if texts else ""
@@ -102,10 +101,6 @@ def _literal(value: Any) -> str:
     if isinstance(value, str):
         return _string(value)
     return "NAN" if value != value else f"({value!r})" if value < 0 else repr(value)
-
-
-def _strings(words: Iterable[str]) -> str:
-    return ", ".join(map(_string, words)) or "NULL"
 
 
 def _string(word: str) -> str:

@@ -260,8 +260,7 @@ class SelectionOptions(SelectionParameters):
         for text in self.class_weight:
             if "=" in text and not 0 <= parse_number("--class-weight", text) <= _MAX_WEIGHT:
                 raise ValueError(
-                    f"--class-weight {text} is not valid; expected a number from 0 to "
-                    f"{_MAX_WEIGHT:g}"
+                    f"--class-weight {text} is not valid; expected a number in [0, {_MAX_WEIGHT:g}]"
                 )
 
     @property

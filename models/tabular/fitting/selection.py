@@ -317,9 +317,9 @@ def _with_task(table: Table, request: SelectionOptions) -> tuple[Table, str]:
 def guess_task(y: np.ndarray) -> str:
     """Return "classification" or "regression", depending on the values of the target.
 
-    The task is classification for text, booleans, and at most ``MAX_CLASSES`` distinct integers. It
-    is always regression for numbers whose distinct values number more than two and more than half
-    of the rows.
+    The task is classification for text, booleans, and at most ``MAX_CLASSES`` distinct integers.
+    However, numbers with more than two distinct values, and with more distinct values than half the
+    number of rows, always mean regression.
 
     Examples
     --------

@@ -215,10 +215,6 @@ def _r2(held: HeldOut) -> float:
     return 1.0 - _mean((held.y - held.predicted) ** 2, held.weight) / spread if spread > 0 else 0.0
 
 
-def _d2(held: HeldOut) -> float:
-    return held.loss.quality(held.y, held.predicted, held.weight) if held.loss else _r2(held)
-
-
 def _mean(values: np.ndarray, weight: np.ndarray | None) -> float:
     if weight is not None and not weight.any():
         raise ValueError("all rows of a fold have weight 0; expected positive weights in each fold")
@@ -255,7 +251,11 @@ SCORES: dict[str, tuple[str, int, Callable[[HeldOut], float]]] = {
     "roc_auc": ("classification", 1, _ranked("roc_auc")),
     "log_loss": ("classification", -1, lambda h: _mean(_row_losses(h, 1e-15), h.weight)),
     "r2": ("regression", 1, _r2),
-    "d2": ("regression", 1, _d2),
+    "d2": (
+        "regression",
+        1,
+        lambda h: h.loss.quality(h.y, h.predicted, h.weight) if h.loss else _r2(h),
+    ),
     "deviance": ("regression", -1, lambda h: _mean(_row_losses(h), h.weight)),
     "mean_absolute_error": ("regression", -1, lambda h: _mean(np.abs(h.y - h.predicted), h.weight)),
     "mean_squared_error": ("regression", -1, lambda h: _mean((h.y - h.predicted) ** 2, h.weight)),

@@ -50,7 +50,7 @@ class DetectorSettings:
     Parameters
     ----------
     held_out : float, default 0.1
-        Share of the photographs that are held out to calibrate thresholds and offsets.
+        Fraction of the photographs that are held out to calibrate thresholds and offsets.
     scan : TrainingSettings
         Settings of the classifiers of all windows, for the modes "scan" and "regress".
     face_cascade : TrainingSettings
@@ -63,7 +63,7 @@ class DetectorSettings:
         Settings of the classifiers of the windows that the regressors predict near faces, for the
         mode "prune+regress".
     assembly : AssemblySettings
-        Settings of the assembly of a face's keypoints, used if the six anchors are trained.
+        Settings of the assembly of a face's keypoints, which apply if all six anchors are trained.
     refinement : RegressionSettings
         Settings of the cascade that refines all points of a face.
     probabilities : ProbabilitySettings
@@ -234,8 +234,10 @@ _WHOLE: dict[str, Callable] = {
 
 
 def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> dict[str, Stage]:
-    """Return the training stages for some keypoints. If all anchors are included, the stages for
-    whole objects are also returned (for faces, only in the last mode).
+    """Return the training stages for the given keypoints.
+
+    If all anchors are included, the stages for whole objects are also returned (for faces, only in
+    the last mode).
     """
     whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
     searched = _OF_OBJECTS if whole and mode == Mode.SCAN and schema.upright else {}
@@ -263,10 +265,10 @@ def train_detector(
     pool: FeaturePool | None = None,
     stored: Schema | None = None,
 ) -> KeypointDetector:
-    """Train detectors of some keypoints, stage by stage, and write them to one model file.
+    """Train detectors of the given keypoints in stages, and write them to a model file.
 
-    One training run serves a keypoint and its mirror image. Finished stages are stored in the
-    folder ``OUT.checkpoint``.
+    A keypoint and its mirror image are trained together. Finished stages are stored in the folder
+    ``OUT.checkpoint``.
 
     Parameters
     ----------
@@ -281,9 +283,9 @@ def train_detector(
     keypoints : list of str
         Keypoints to train.
     mode : Mode
-        Fastest mode of the detector; the slower modes are included.
+        Fastest mode that the detector supports. It also supports the slower modes.
     resume : bool
-        Whether to resume from checkpoints; the result is byte-identical to that of an uninterrupted
+        Whether to resume from checkpoints. The result is byte-identical to that of an uninterrupted
         run.
     say : function
         Function called with progress messages.
@@ -292,8 +294,8 @@ def train_detector(
     pool : FeaturePool, optional
         Feature pool; None means the default pool.
     stored : Schema, optional
-        Schema to store, with the keypoints in the order of the reports; None means the schema of
-        the images.
+        Schema to store, with the keypoints in the order in which they are reported; None means the
+        schema of the images.
 
     Raises
     ------

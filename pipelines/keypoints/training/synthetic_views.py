@@ -1,9 +1,9 @@
-"""Augmentation of annotated photographs by yaw, roll, uneven or dim light, blur, occlusion, and
-several faces per image.
+"""Augmentation of annotated photographs.
 
-For yaw, the rigid model gives the depth of the landmarks. The landmarks, points on the forehead and
-behind the ears, and a fixed ring around the head are the vertices of a mesh. The head is rotated,
-and the triangles are drawn from far to near.
+Copies differ in yaw, roll, light, blur or occlusion, or contain several faces. For yaw, the depths
+of the landmarks are those of the rigid model. The vertices of a mesh are the landmarks, points on
+the forehead and behind the ears, and a fixed ring around the head. The head is rotated, and the
+triangles are drawn from far to near.
 """
 
 from collections.abc import Callable, Sequence
@@ -173,7 +173,7 @@ def _mesh(
 def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> AnnotatedImage:
     """Rotate the only face of a photograph towards the right of the image.
 
-    The image shows the head and its surroundings, with an IED of at most 64 pixels.
+    The image shows the head and its surroundings. The eyes are at most 64 pixels apart.
     """
     assert image.landmarks is not None
     landmarks, ied = image.landmarks[0], float(image.reference_length[0])
@@ -213,9 +213,12 @@ def _turned_pixels(
 def yaw_augmentations(
     images: Sequence[AnnotatedImage], known: Sequence[AnnotatedImage], most: float, seed: int = 0
 ) -> list[AnnotatedImage]:
-    """Return copies of the photographs that show one face with landmarks, with a yaw of `_LEAST` to
-    ``most`` degrees. The rigid model is learnt from the ``known`` photographs. If these show all
-    faces from the same direction, the depth is unknown, and the list is empty."""
+    """Return rotated copies of the photographs that contain one face with landmarks.
+
+    The yaw is from `_LEAST` to ``most`` degrees. The rigid model is learnt from the ``known``
+    photographs. If they show all faces from the same direction, the depth is unknown, and the
+    result is empty.
+    """
     usable = [len(image.instances) == 1 and image.landmarks is not None for image in images]
     if not (most and any(usable)):
         return []
@@ -239,7 +242,7 @@ def yaw_augmentations(
 
 
 def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
-    """Rotate a photograph counter-clockwise about its centre, without cropping."""
+    """Rotate a photograph counter-clockwise about its centre without cropping."""
     width, height = image_size(image.path)
     return image.moved(turning(height, width, degrees)[0], partial(turned, degrees=degrees))
 
@@ -272,7 +275,7 @@ def _covered(middle: np.ndarray, ied: float, pixels: np.ndarray) -> np.ndarray:
 
 
 def pasted(images: Sequence[AnnotatedImage], rng: np.random.Generator) -> AnnotatedImage:
-    """Paste the first faces of some photographs side by side, at different sizes."""
+    """Paste the first faces of several photographs side by side, at different sizes."""
     parts, faces, landmarks, left = [], [], [], 0
     for image in images:
         middle, ied = np.nanmean(image.instances[0], axis=0), float(image.reference_length[0])
@@ -340,7 +343,9 @@ def hard_augmentations(
 
 
 def hard_views(images: Sequence[AnnotatedImage], seed: int) -> list[AnnotatedImage]:
-    """Return modified copies of the photographs that contain a single object: rotated, unevenly
-    lit, darkened, blurred and partly covered."""
+    """Return modified copies of the photographs that contain a single object.
+
+    The copies are rotated, unevenly lit, darkened, blurred or partly covered.
+    """
     kinds = hard_augmentations(images, seed)
     return [image for kind in kinds if kind != "three in one" for image in kinds[kind]]

@@ -1,7 +1,7 @@
 """Training of a detector for any kind of object from annotated images.
 
-Settings are chosen from the images: the size of the windows, the points with their own detector,
-and the numbers of features and of mining rounds.
+Some settings are chosen based on the images: the size of the windows, the points with their own
+detector, and the numbers of features and mining rounds.
 """
 
 import math
@@ -51,14 +51,15 @@ TRIAL = TrainingSettings(
 
 @dataclass(frozen=True)
 class Decisions:
-    """Settings that are determined from the images unless they are given.
+    """Settings that are chosen based on the images unless they are given.
 
     Parameters
     ----------
     side : float
         Side of a window in reference lengths.
     enlarged : float
-        Enlargement of the images, so that nearly all objects are large enough for the windows.
+        Factor by which images are enlarged, so that nearly all objects are large enough for the
+        windows.
     anchors : tuple of str
         Points with their own detector.
     n_features : int
@@ -66,7 +67,7 @@ class Decisions:
     rounds : int
         Maximum number of rounds of hard-negative mining.
     precision : dict of str to float
-        Average precision of each point in the trials, on held-out images.
+        Average precision of each point on held-out images in the trials.
     extent : float
         Side of the window of whole objects in reference lengths.
     """
@@ -80,7 +81,7 @@ class Decisions:
     extent: float = 3.0
 
     def lines(self) -> list[str]:
-        """Return one line of text for each decision, with the option that overrides it."""
+        """Return a line of text for each decision, with the option that overrides it."""
         precisions = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
         trial = f"; average precision of a trial: {precisions}" if precisions else ""
         return [
@@ -181,8 +182,7 @@ def decide(
     images : list of AnnotatedImage
         Annotated images.
     trial_of : function
-        Function that creates the training job of a trial, given a window side and some of the
-        images.
+        Function of a window side and some of the images that creates the training job of a trial.
     say : function
         Function called with progress messages.
     side, anchors, n_features, rounds
@@ -255,13 +255,13 @@ def train_keypoints(
     Parameters
     ----------
     images : list of AnnotatedImage
-        Annotated images of one schema.
+        Annotated images that share a schema.
     background : list of path
         Images that contain no objects of the annotated kind.
     out : path
-        Model file; checkpoints are stored in the folder ``OUT.checkpoint`` next to it.
+        Model file. Checkpoints are stored in the folder ``OUT.checkpoint`` next to it.
     resume : bool
-        Whether to resume from the checkpoints; the result equals that of an uninterrupted run.
+        Whether to resume from the checkpoints. The result equals that of an uninterrupted run.
     say : function
         Function called with progress messages.
     n_jobs : int or FileMap
@@ -328,7 +328,7 @@ def train_keypoints(
 def held_out_images(
     detector: KeypointDetector, images: Sequence[AnnotatedImage]
 ) -> list[AnnotatedImage]:
-    """Return the held-out images on which thresholds and probabilities were calibrated."""
+    """Return the held-out images on which the thresholds and probabilities were calibrated."""
     return [image for image in images if held_out(image, detector.info["settings"]["held_out"])]
 
 
@@ -340,10 +340,10 @@ def learning_curve(
     say: Callable[[str], None],
     **more: Any,
 ) -> list[dict[str, Any]]:
-    """Train detectors on a quarter, half and all of the training images, and evaluate each on
-    ``test``.
+    """Evaluate detectors trained on a quarter, half and all of the training images.
 
-    Inexpensive settings are used; ``test`` contains the held-out images.
+    The detectors are trained with inexpensive settings and evaluated on ``test``, the held-out
+    images.
 
     Returns
     -------

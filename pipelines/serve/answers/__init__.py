@@ -1,1 +1,1 @@
-"""Answers of the worker processes, with one module per tab of the page."""
+"""Answers of the worker processes, with one module for each tab of the page."""

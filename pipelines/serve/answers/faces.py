@@ -38,7 +38,7 @@ def prepare() -> None:
 
 
 def check_pixels(path: Path, most: int) -> None:
-    """Raise a ValueError for a photograph with too many pixels, before decoding it."""
+    """Check the number of pixels of a photograph before it is decoded."""
     width, height = image_size(path)
     if width * height > most:
         raise ValueError(
@@ -61,8 +61,11 @@ def check_pixels(path: Path, most: int) -> None:
     "files",
 )
 def faces(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed faces detect --json``. It also contains the photograph as
-    JPEG if ``picture`` is set, and the table, the COCO file and the crops if ``files`` is set."""
+    """Return the record of ``annealed faces detect --json``.
+
+    If ``picture`` is set, it also contains the photograph as JPEG. If ``files`` is set, it also
+    contains the table, the COCO file and the crops.
+    """
     options = _options(fields)
     check_pixels(path, LIMITS["faces"].pixels)
     tell("searching")
@@ -98,8 +101,7 @@ def _options(fields: Fields) -> DetectionOptions:
 
 @accepts()
 def features(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the strongest features of each keypoint's model, with their positions in the
-    window."""
+    """Return the strongest features of the model of each keypoint, with their positions."""
     selected = {name: len(model.features) for name, model in detector().models.items()}
     return {
         "window": detector().pool.window,
@@ -133,7 +135,9 @@ def _model(model: str, changed: str | None) -> KeypointDetector:
 @accepts("model", "changed")
 def label(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     """Return the image as JPEG with its size and, if ``model`` is given, the detected objects.
-    ``changed`` identifies the version of the model."""
+
+    ``changed`` identifies the version of the model.
+    """
     check_pixels(path, LIMITS["label"].pixels)
     pixels, model, objects = read_image(path), fields.text("model"), []
     if model is not None:

@@ -14,7 +14,7 @@ class Fields:
     Parameters
     ----------
     values : dict of str to list of str
-        Fields as received; a name may occur several times.
+        Fields as received, with all values of each name.
     known : iterable of str
         Names that the request accepts.
 
@@ -71,8 +71,7 @@ class Fields:
         return _FLAGS[value.lower()]
 
     def choice(self, name: str, choices: Iterable[str]) -> Any:
-        """Return the value of a field, which must be one of ``choices``; the default is the first
-        choice.
+        """Return the value of a field, which must be in ``choices``; by default, the first choice.
 
         Raises
         ------
@@ -87,5 +86,5 @@ class Fields:
 
 
 def accepts(*known: str) -> Callable:
-    """Decorate an answer function so that it receives the form as :class:`Fields`."""
+    """Decorate an answer function such that it receives the form as :class:`Fields`."""
     return lambda answer: lambda path, values, tell: answer(path, Fields(values, known), tell)

@@ -1,5 +1,7 @@
-"""Limits of requests and their rejection. All limits are heuristic, for a page on the user's
-computer."""
+"""Limits of requests, and errors that reject requests.
+
+All limits are heuristic, for a page on the user's computer.
+"""
 
 from dataclasses import dataclass
 
@@ -16,8 +18,11 @@ FIELD_BYTES = 10_000  # maximum size of a form field
 
 @dataclass(frozen=True)
 class Limit:
-    """Limits of one kind of request: bytes of the file, pixels of an image, frames of a video, and
-    seconds of processing."""
+    """Limits of one kind of request.
+
+    They are the bytes of the file, the pixels of an image, the frames of a video, and the seconds
+    of processing.
+    """
 
     bytes: int
     seconds: float

@@ -25,8 +25,10 @@ classifier = prepare = cache(lambda: load_model("pets"))  # the shipped model
 
 @accepts("evidence")
 def pets(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed pets classify --json``, with the location of the evidence if
-    ``evidence`` is set."""
+    """Return the record of ``annealed pets classify --json``.
+
+    If ``evidence`` is set, it also contains the location of the evidence.
+    """
     check_pixels(path, LIMITS["pets"].pixels)
     tell("counting visual words")
     record, photograph = classify_file(classifier(), path)

@@ -28,8 +28,10 @@ def prepare() -> None:
     "report",
 )
 def select(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed select --json``, with the HTML page of ``--report`` if
-    ``report`` is set."""
+    """Return the record of ``annealed select --json``.
+
+    If ``report`` is set, it also contains the HTML page of ``--report``.
+    """
     tell("reading the table")
 
     def bar(iterable: Iterable, what: str) -> Iterator:

@@ -305,7 +305,7 @@ def test_unseen_labels_and_methods():
     model = LinearChainCRF().fit(X, y, lengths)
     with pytest.raises(
         ValueError,
-        match=r"y contains the label 7, which was not seen in fit; expected one of \[0, 1, 2\]",
+        match=r"y contains the label 7, which was not seen during fit; expected one of \[0, 1, 2\]",
     ):
         model.log_likelihood(X, np.where(y == 1, 7, y), lengths)
     with pytest.raises(ValueError, match="method='best' is unknown"):

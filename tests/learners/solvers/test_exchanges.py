@@ -291,6 +291,27 @@ def test_many_wrong_units_at_once_are_left_by_growing_anew(seed):
     assert data.found(FSAClassifier(30).fit(data.X, data.y).get_support(indices=True)) == 1.0
 
 
+def test_growing_anew_takes_two_newton_steps_a_size(monkeypatch):
+    """Only the last support, whose value decides, is fitted until it converges."""
+    problem, Z = _problem(LogisticLoss())
+    start = np.arange(4)
+    fit = refit(problem, Z[:, start], np.zeros((4, 1)), np.zeros(1))
+    evaluations = []
+    plain = SupportProblem.second_order
+    monkeypatch.setattr(
+        SupportProblem,
+        "second_order",
+        lambda self, scores, theta: evaluations.append(len(theta)) or plain(self, scores, theta),
+    )
+    support, grown = exchanges.regrow(problem, Pool(np.arange(12), Z, np.arange(13)), start, fit)
+    monkeypatch.undo()
+    sizes = np.bincount(evaluations)
+    # before and after each step, while growing and while shrinking
+    assert sizes[5:].tolist() == [6, 6, 6, 3]
+    again = refit(problem, Z[:, support], np.zeros((4, 1)), np.zeros(1))
+    assert grown.value == pytest.approx(again.value, rel=1e-6)
+
+
 def test_many_rows_are_proposed_by_a_part_and_decided_by_all(monkeypatch):
     monkeypatch.setattr(exchanges, "_ROWS", 300)
     rng = np.random.default_rng(0)
@@ -406,3 +427,17 @@ def test_pieces_that_do_not_occur_are_no_coefficients():
     )
     fit = fit_at(problem, pool.matrix_of(np.array([0])), np.zeros((design.width, 1)), np.zeros(1))
     np.testing.assert_allclose(pool.charges(problem, fit), charges_of(np.array([1, 4, 5]), 300))
+
+
+def test_exchanges_without_a_predicted_improvement_are_tried_for_a_bound_on_the_curvature():
+    """The bound of the Lorenz loss predicts too little improvement at the end."""
+    draws = [simulate("classification", 1000, 1000, 30, random_state=seed) for seed in (5004, 5005)]
+    for data in draws:
+        model = FSAClassifier(30, loss="lorenz").fit(data.X, data.y)
+        assert data.found(model.get_support(indices=True)) == 1.0
+
+
+def test_proposals_beyond_the_predicted_improvements():
+    change = np.array([[3.0, np.inf, -1.0], [2.0, 5.0, np.inf]])
+    assert list(exchanges.proposals(change, 3)) == [[(0, 2)]]
+    assert list(exchanges.proposals(change, 3, exact=False)) == [[(0, 2)], [(1, 0)], [(0, 0)]]

@@ -473,11 +473,11 @@ def test_wrong_values_are_one_line(folder, options, message):
         ),
         (
             ("--class-weight", "yes=nan"),
-            "--class-weight yes=nan is not valid; expected a number from 0 to 1e+100",
+            "--class-weight yes=nan is not valid; expected a number in [0, 1e+100]",
         ),
         (
             ("--class-weight", "yes=1e308"),
-            "--class-weight yes=1e308 is not valid; expected a number from 0 to 1e+100",
+            "--class-weight yes=1e308 is not valid; expected a number in [0, 1e+100]",
         ),
         (
             ("--class-weight", "yes=2", "--class-weight", "yes=3"),

@@ -1,5 +1,4 @@
-"""Training of the assembly, refinement and probabilities of whole faces, on top of the keypoint
-detectors.
+"""Training of the assembly, refinement and probabilities of whole faces.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

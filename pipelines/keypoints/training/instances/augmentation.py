@@ -22,23 +22,24 @@ class AugmentationSettings:
     Parameters
     ----------
     copies : int
-        Number of copies of each photograph and of its mirror image; every second copy is shrunk.
+        Number of copies of each photograph and of its mirror image. Every second copy is reduced in
+        size.
     largest : float
-        Maximum reference length in pixels of the copies that are not shrunk.
+        Maximum reference length, in pixels, of the copies that are not reduced in size.
     shrunk : tuple of float
-        Range of the reference length in pixels of the shrunk copies.
+        Range of the reference length, in pixels, of the copies that are reduced in size.
     blurred, compressed, brightened : float
-        Shares of the copies that are blurred, compressed as low-quality JPEG, and changed in
+        Fractions of the copies that are blurred, compressed as low-quality JPEG, and changed in
         brightness and contrast, respectively.
     covered : float
-        Share of the copies in which a part of another image hides 10 to 40% of the object's box.
+        Fraction of the copies in which part of another image hides 10 to 40% of the object's box.
     anchor_errors : tuple of float
-        Standard deviations of the simulated anchor errors, each used for two consecutive copies.
+        Standard deviations of the simulated anchor errors. Each is used for two consecutive copies.
     outliers : float
-        Share of the anchors whose error is ``outlier_error`` instead.
+        Fraction of the anchors whose error is ``outlier_error`` instead.
     outlier_error : float
     incomplete : float
-        Share of the faces with one to four missing anchors.
+        Fraction of the faces with one to four missing anchors.
     turned, scaled, shifted : float
         Standard deviations of the rotation (radians), scaling and shift of the completed shape.
     """
@@ -60,8 +61,10 @@ class AugmentationSettings:
 
 
 class InstanceCopy(NamedTuple):
-    """Augmented copy of a face: its uint8 grey pixels of shape (h, w), its n annotated points as
-    complex numbers, whether it is mirrored, and its reference length in pixels.
+    """Augmented copy of a face.
+
+    It contains the grey pixels, a uint8 array of shape (h, w), the n annotated points as complex
+    numbers, whether the copy is mirrored, and the reference length in pixels.
     """
 
     pixels: np.ndarray
@@ -70,8 +73,10 @@ class InstanceCopy(NamedTuple):
     reference_length: float
 
     def levels(self, ied: float, unit: float) -> list[Level]:
-        """Return the pyramid of a face with reference length ``ied``, for frames with a reference
-        length of ``unit`` pixels."""
+        """Return the pyramid of a face with reference length ``ied``.
+
+        The pyramid is for frames with a reference length of ``unit`` pixels.
+        """
         colour = np.repeat(self.pixels[..., None], 3, axis=2)
         return gaussian_pyramid(colour, SCALES_PER_OCTAVE, min_scale=min(1.0, unit / (1.5 * ied)))
 
@@ -79,9 +84,7 @@ class InstanceCopy(NamedTuple):
 def copies(
     images: Sequence[AnnotatedImage], settings: AugmentationSettings, seed: Sequence[int]
 ) -> Iterator[InstanceCopy]:
-    """Yield augmented copies of all annotated faces, photograph by photograph; ``seed`` is the
-    random seed.
-    """
+    """Yield augmented copies of all annotated faces, in the order of the photographs."""
     for number, image in enumerate(images):
         faces = image.points
         usable = np.flatnonzero(np.isfinite(faces).all(axis=1))

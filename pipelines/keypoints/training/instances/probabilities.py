@@ -43,23 +43,24 @@ class ProbabilitySettings:
     augmentation : AugmentationSettings
         Augmentation of the classifier's training faces.
     photographs : int
-        Number of photographs with faces that provide false shapes, in addition to photographs
-        without faces.
+        Number of photographs with faces from which false shapes are taken, in addition to
+        photographs without faces.
     hypotheses : int
-        Number of assembled shapes per photograph, best first, that are refined and scored.
+        Number of assembled shapes per photograph that are refined and scored; the best shapes are
+        used.
     ied : tuple of float
-        Reference lengths in pixels to which held-out photographs are also shrunk.
+        Reference lengths, in pixels, to which held-out photographs are also reduced.
     background : int
-        Every n-th background photograph is held out as well.
+        Number n such that every n-th background photograph is also held out.
     regularisation : float
         Inverse ridge penalty of the logistic regressions, on standardised inputs.
     lost_fraction : float
-        Maximum fraction of held-out faces whose candidates may be below the refinement threshold.
+        Maximum fraction of the held-out faces with candidates below the refinement threshold.
     own_weights : tuple of float
-        Candidate values of the weight of a keypoint's own detections, one of which is chosen.
+        Candidate values for the weight of a keypoint's own detections, one of which is chosen.
     by_anchors : bool
-        Whether the anchors alone determine if a shape is a face, since other points, such as the
-        tip of a needle, may move too freely to be informative.
+        Whether only the anchors determine if a shape is a face, since other points, such as the tip
+        of a needle, may move too freely to be informative.
     seed : int
         Random seed.
     """
@@ -114,8 +115,10 @@ class ScoredHypothesis:
 
     @property
     def is_false(self) -> bool:
-        """Whether the hypothesis is background; some hypotheses are neither faces nor
-        background."""
+        """Whether the hypothesis is background.
+
+        Some hypotheses are neither faces nor background.
+        """
         return self.error > _FALSE
 
 
@@ -125,7 +128,7 @@ def judged_hypotheses(
     reference_length: float,
     settings: ProbabilitySettings,
 ) -> Iterator[list[ScoredHypothesis]]:
-    """Refine the best hypotheses of each photograph twice and compare them with the annotations."""
+    """Refine the best hypotheses of each photograph twice, and match them with the annotations."""
     judged = settings.judged(finder)
     for view in searched:
         candidates = finder.assembler.candidates(view.maxima, reference_length)
@@ -166,11 +169,11 @@ def reported_faces(
     settings: ProbabilitySettings,
     n_jobs: Jobs,
 ) -> Iterator[tuple[np.ndarray, bool]]:
-    """Detect faces by default, with a low minimum probability, and yield for each true or false one
-    the inputs to its probability and whether it is true.
+    """Yield the inputs of the probability of each true or false face, and whether it is true.
 
-    A detector searches an image up to four times and reports the best of many hypotheses.
-    Probabilities that are fitted to the hypotheses of one search are therefore overconfident.
+    Faces are detected with the default options, but with a low minimum probability. A detector
+    searches an image up to four times, and reports the best of many hypotheses. Probabilities that
+    are fitted to the hypotheses of a single search are therefore overconfident.
     """
     finder = detector.finder
     assert finder is not None and finder.classifier is not None  # from the stages before
@@ -203,8 +206,10 @@ def train_classifier(
     false: Iterable[list[ScoredHypothesis]],
     settings: ProbabilitySettings,
 ) -> tuple[ShapeClassifier, dict]:
-    """Train a classifier that separates refined faces in augmented copies from refined false
-    hypotheses."""
+    """Train a classifier that separates refined faces from refined false hypotheses.
+
+    The faces are those in augmented copies.
+    """
     regressor = finder.regressor
     negatives = [
         shape.refined.histograms.ravel() for made in false for shape in made if shape.is_false
@@ -245,9 +250,10 @@ def choose_own_weights(
     weights: Sequence[float],
     alike: Sequence[list[int]],
 ) -> np.ndarray:
-    """Choose, for each anchor, the weight of its own detections that minimises the mean error,
-    where errors are capped at 10% of the reference length. A group of ``alike`` anchors shares one
-    weight.
+    """Choose the weight of each anchor's own detections that minimises the mean error.
+
+    Errors are limited to 10% of the reference length. The anchors in a group of ``alike`` have the
+    same weight.
     """
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))
@@ -273,9 +279,10 @@ def fit_probabilities(
     regularisation: float,
     reported: Sequence[tuple[np.ndarray, bool]] = (),
 ) -> InstanceProbabilities:
-    """Fit logistic regressions of faces and of their keypoints; each group of ``keypoints_alike``
-    shares one fit. Faces are fitted to ``reported`` ones, from `reported_faces`, if there are true
-    and false ones among them.
+    """Fit logistic regressions for faces and for their keypoints.
+
+    The keypoints in a group of ``keypoints_alike`` share one fit. The regression for faces is
+    fitted to ``reported`` faces, from `reported_faces`, if they include both true and false faces.
     """
     known = [shape for shape in judged if shape.is_face or shape.is_false]
     if len({is_face for _, is_face in reported}) < 2:

@@ -29,8 +29,8 @@ class RegressionSettings:
     starts : int
         Number of initial shapes for each copy of a face.
     mean_starts : int
-        Number of these shapes that are replaced by the mean shape aligned to them, as in the second
-        refinement.
+        Number of these shapes that are replaced by the mean shape, aligned to them, as in the
+        second refinement.
     ied : tuple of int
         Reference length, in pixels, of the frame of each stage.
     cell : tuple of int
@@ -38,7 +38,7 @@ class RegressionSettings:
     n_features : int
         Number of histogram values that each stage selects, out of 128 per point.
     n_components : int
-        Number of principal displacements that each stage combines linearly.
+        Number of principal displacements, of which each stage predicts a linear combination.
     ridge : float
         Ridge penalty of the final fit, per thousand rows.
     n_steps : int
@@ -69,8 +69,11 @@ MAX_VALUES = 2**28
 
 @dataclass
 class Runs:
-    """Refinements in progress: the copies, and for each run the index of its copy, its current
-    shape, the annotated points, and the reference length in pixels."""
+    """Refinements in progress.
+
+    The fields are the copies and, for each run, the index of its copy, its current shape, the
+    annotated points, and the reference length in pixels.
+    """
 
     copies: list[InstanceCopy]
     copy: np.ndarray
@@ -79,14 +82,18 @@ class Runs:
     reference_length: np.ndarray
 
     def errors(self, matrix: np.ndarray) -> np.ndarray:
-        """Compute distances from the annotated keypoints, in reference lengths; the result has
-        shape (n_runs, n_keypoints)."""
+        """Compute the distances from the annotated keypoints, in reference lengths.
+
+        The result has shape (n_runs, n_keypoints).
+        """
         truth = self.truth @ matrix.T
         return abs(self.now @ matrix.T - truth) / self.reference_length[:, None]
 
     def moves(self, regressor: ShapeRegressor) -> np.ndarray:
-        """Compute the remaining displacements in the frames of the shapes; the result has shape
-        (n_runs, n_points, 2)."""
+        """Compute the remaining displacements in the frames of the shapes.
+
+        The result has shape (n_runs, n_points, 2).
+        """
         units = np.array([regressor.align(points).scale_rotation for points in self.now])
         return _parts((self.truth - self.now) / units[:, None])
 
@@ -104,8 +111,10 @@ def start_runs(
     seed: Sequence[int],
     mean_starts: int = 0,
 ) -> Runs:
-    """Create copies of the faces and their initial shapes; the last ``mean_starts`` shapes of each
-    copy are mean shapes."""
+    """Create copies of the faces, and their initial shapes.
+
+    The last ``mean_starts`` shapes of each copy are mean shapes.
+    """
     some = annotated(images)
     n_starts = len(some[0].schema.flips) * settings.copies * starts
     n_values = sum(image.points.size for image in some) * n_starts * VALUES_PER_POINT
@@ -132,8 +141,11 @@ def start_runs(
 def describe_runs(
     runs: Runs, regressor: ShapeRegressor, ied: int, cell: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the histograms of all runs, a float32 array of shape (n_runs, 128 n), and the scale
-    and rotation of their frames as complex numbers."""
+    """Compute the histograms of all runs, and the scale and rotation of their frames.
+
+    The histograms are a float32 array of shape (n_runs, 128 n). The scale and rotation are complex
+    numbers.
+    """
     values = np.empty((len(runs.now), VALUES_PER_POINT * len(regressor.mean)), np.float32)
     units = np.empty(len(runs.now), complex)
     levels, of = [], -1
@@ -155,7 +167,7 @@ def move_runs(
     values: np.ndarray,
     units: np.ndarray,
 ) -> None:
-    """Move all runs by one stage; values and units are those of :func:`describe_runs`."""
+    """Apply one stage to all runs; values and units are those of :func:`describe_runs`."""
     histograms = values.reshape(len(values), -1, VALUES_PER_POINT)
     runs.now = np.stack([regressor.move(stage, *row) for row in zip(runs.now, histograms, units)])
 
@@ -176,12 +188,11 @@ def train_regressor(
     say: Callable[[str], None] = print,
     selection: Callable[[np.ndarray, np.ndarray, RegressionSettings], np.ndarray] | None = None,
 ) -> tuple[ShapeRegressor, dict]:
-    """Train the cascade on photographs and their mirror images, and return it with its training
-    errors per stage.
+    """Train the cascade on photographs and their mirror images.
 
-    Values are selected by annealing, unless ``selection`` is given: a function of the values, of
-    shape (n_rows, p), and the targets, of shape (n_rows, q), that returns k indices in ascending
-    order.
+    The training errors of each stage are also returned. Values are selected by annealing, unless
+    ``selection`` is given. This is a function of the values, of shape (n_rows, p), and the targets,
+    of shape (n_rows, q), that returns k indices in ascending order.
     """
     s = settings
     runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40], s.mean_starts)
@@ -189,7 +200,10 @@ def train_regressor(
     matrix = regressor.to_keypoints
     regressor = replace(regressor, basis=principal_displacements(runs, regressor, s.n_components))
     facts: dict = {"runs": len(runs.now), "median_error": [float(np.median(runs.errors(matrix)))]}
-    say(f"refinement: {len(runs.now)} starts, median error {facts['median_error'][0]:.4f} IED")
+    say(
+        f"refinement: {len(runs.now)} starts, median error {facts['median_error'][0]:.4f} "
+        "reference lengths"
+    )
     for number, (ied, cell) in enumerate(zip(s.ied, s.cell, strict=True)):
         values, units = describe_runs(runs, regressor, ied, cell)
         moves = _parts((runs.truth - runs.now) / units[:, None]).reshape(len(values), -1)
@@ -201,16 +215,19 @@ def train_regressor(
         move_runs(runs, regressor, stage, values, units)
         regressor = replace(regressor, stages=(*regressor.stages, stage))
         facts["median_error"].append(float(np.median(runs.errors(matrix))))
-        say(f"refinement: stage {number + 1}, median error {facts['median_error'][-1]:.4f} IED")
+        say(
+            f"refinement: stage {number + 1}, median error {facts['median_error'][-1]:.4f} "
+            "reference lengths"
+        )
     return replace(regressor, offset=annotation_offset(runs, regressor)), facts
 
 
 def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
-    """Compute the systematic displacement that remains after the last stage, in reference lengths,
-    as a float32 array of shape (n_points, 2).
+    """Compute the systematic displacement that remains after the last stage.
 
-    The result is half the difference of the medians in photographs and in their mirror images.
-    Errors common to both are symmetric and remain.
+    The result, a float32 array of shape (n_points, 2) in reference lengths, is half the difference
+    between the medians for photographs and for their mirror images. Errors that are common to both
+    are symmetric and remain.
     """
     if not len(regressor.mirror):
         return regressor.offset
@@ -222,10 +239,10 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
 
 
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
-    """Compute n orthonormal displacements, a float32 array of shape (n, n_points, 2), that explain
-    most of the first stage's errors.
+    """Compute n orthonormal displacements that explain most errors of the first stage.
 
-    Later stages use the same displacements, because they span the deviations of the shapes.
+    The result is a float32 array of shape (n, n_points, 2). Later stages use the same
+    displacements, because they span the deviations between shapes.
     """
     flat = runs.moves(regressor).reshape(len(runs.now), -1)
     vectors = np.linalg.eigh(flat.T @ flat / len(flat))[1]
@@ -253,8 +270,10 @@ def fit_stage(
 
 
 def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> np.ndarray:
-    """Select values by annealing with the squared loss. The outputs share the selected values
-    (Barbu et al. (2014), section 7.2)."""
+    """Select values by annealing with the squared loss.
+
+    All outputs share the selected values (Barbu et al. (2014), section 7.2).
+    """
     k = s.n_features
     if k >= values.shape[1]:
         return np.arange(values.shape[1])
@@ -276,8 +295,10 @@ def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> n
 def ridge_fit(
     values: np.ndarray, target: np.ndarray, penalty: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the coefficients of shape (k, q) and the q intercepts of a ridge regression in single
-    precision."""
+    """Compute the coefficients, of shape (k, q), and the q intercepts of a ridge regression.
+
+    The computation is in single precision.
+    """
     mean, centre = values.mean(axis=0, dtype=np.float64), target.mean(axis=0)
     centred = values - mean.astype(np.float32)
     gram = centred.T @ centred

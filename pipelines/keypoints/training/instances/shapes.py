@@ -28,7 +28,7 @@ _NEAR = 0.15  # reference lengths: candidates this close to an anchor are correc
 
 @dataclass(frozen=True)
 class SearchedImage:
-    """Photograph, possibly shrunk, with the local maxima of its anchors.
+    """Photograph, possibly reduced in size, with the local maxima of its anchors.
 
     Attributes
     ----------
@@ -51,8 +51,9 @@ class SearchedImage:
     boxes: np.ndarray
 
     def keypoints(self, matrix: np.ndarray) -> np.ndarray:
-        """Return the keypoints, a complex array of shape (n_faces, n_keypoints), computed from the
-        points by an averaging matrix.
+        """Compute the keypoints from the points by an averaging matrix.
+
+        The result is a complex array of shape (n_faces, n_keypoints).
         """
         return (
             self.instances @ matrix.T
@@ -61,8 +62,7 @@ class SearchedImage:
         )
 
     def is_ignored(self, points: np.ndarray) -> bool:
-        """Return whether the centre of a shape, given by n complex points, lies in an ignore
-        box."""
+        """Return whether the centre of a shape, given by complex points, is in an ignore box."""
         middle = points.mean()
         return bool(in_boxes(np.array([[middle.real, middle.imag]]), self.boxes)[0])
 
@@ -74,8 +74,9 @@ def search_all(
     ied: Iterable[float | None] = (None,),
     n_jobs: Jobs = 1,
 ) -> Iterator[SearchedImage]:
-    """Search photographs at their original size (None) and shrunk to smaller reference lengths of
-    their first face.
+    """Search photographs at several sizes.
+
+    ``ied`` contains the reference lengths of the first face; None means the original size.
     """
     mode = detector.resolve(DetectionOptions(anchors, assembly="none")).mode or ""
 
@@ -123,14 +124,13 @@ class AssemblySettings:
         lengths.
     turned : tuple of float
         Quantiles of the rotation of faces to either side, in ascending order. The mean shapes of
-        the faces between these quantiles are used as templates, in addition to the mean shape of
-        all faces.
+        the faces between these quantiles are templates, in addition to the mean shape of all faces.
     min_log_odds : float
         Minimum log-odds of a candidate.
     ied : tuple of float
-        Reference lengths in pixels to which held-out photographs are also shrunk.
+        Reference lengths, in pixels, to which held-out photographs are also reduced.
     background : int
-        Every n-th background photograph is held out as well.
+        Number n such that every n-th background photograph is also held out.
     """
 
     noise: float = 0.02
@@ -141,10 +141,10 @@ class AssemblySettings:
 
 
 def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings) -> Assembler:
-    """Learn the shape models of annotated faces and their mirror images, without the log-odds of
-    candidates.
+    """Learn the shape models of annotated faces and their mirror images.
 
-    Points without mirror pairs may lie in a plane, so their rigid model is flat.
+    The log-odds of candidates are not learnt. Points without mirror pairs may lie in a plane, so
+    their rigid model is flat.
     """
     schema = images[0].schema
     faces, ied = (
@@ -202,8 +202,11 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
 
 
 def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
-    """Learn the rigid model of faces, a complex array of shape (n_faces, n), whose points are the
-    anchors followed by the other points."""
+    """Learn the rigid model of faces.
+
+    The faces are a complex array of shape (n_faces, n), where the anchors are followed by the other
+    points.
+    """
     n, n_anchors = faces.shape[1], len(schema.anchors)
     points = np.concatenate([faces @ schema.to_keypoints(n)[:n_anchors].T, faces], axis=1)
     return factorise(
@@ -214,8 +217,10 @@ def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
 def score_log_odds(
     searched: Iterable[SearchedImage], schema: Schema, whole: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Fit, for each anchor, the slope and offset of the candidates' log-odds as a function of the
-    score, shared by left and right. If whole objects are searched, the last entry belongs to them.
+    """Fit the slope and offset of the candidates' log-odds as a function of the score.
+
+    There is one fit for each anchor and its mirror image. If whole objects are searched, the last
+    entry belongs to them.
     """
     n_anchors = len(schema.anchors)
     names = [*schema.anchors, *([WHOLE] if whole else [])]

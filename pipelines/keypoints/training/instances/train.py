@@ -1,4 +1,4 @@
-"""Stages that combine detected keypoints into whole faces: assembly, refinement, probabilities."""
+"""Training stages for whole faces: assembly, refinement and probabilities."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -32,7 +32,7 @@ _HARDER = 4  # every n-th harder copy trains the classifier of shapes (heuristic
 def train_assembly(
     job: TrainingJob, detector: KeypointDetector, settings: AssemblySettings
 ) -> tuple[KeypointDetector, dict]:
-    """Fit the shape models and calibrate the scores of the anchors on held-out photographs."""
+    """Fit the shape models, and calibrate the scores of the anchors on held-out photographs."""
     assembler = learn_assembler(job.split.fitted, settings)
     calibration, empty = job.split.calibration, kept_back(job.split, settings.background)
     searched = search_all(
@@ -68,7 +68,7 @@ def train_refinement(
 def train_probabilities(
     job: TrainingJob, detector: KeypointDetector, settings: ProbabilitySettings
 ) -> tuple[KeypointDetector, dict]:
-    """Train the shape classifier and calibrate the probabilities on held-out photographs."""
+    """Train the shape classifier, and calibrate the probabilities on held-out photographs."""
     finder, unit, s, schema = detector.finder, detector.reference_length, settings, job.schema
     assert finder is not None  # set by the stages before
     learnt = [
@@ -151,15 +151,16 @@ def backgrounds(split: Split) -> list[AnnotatedImage]:
 
 
 def kept_back(split: Split, every: int) -> list[AnnotatedImage]:
-    """Return every n-th background photograph, held out from the fit of shapes."""
+    """Return every n-th background photograph, which is held out from the fit of shapes."""
     return backgrounds(split)[::every]
 
 
 def alone_log_odds(
     finder: InstanceFinder, searched: Iterable[SearchedImage], reference_length: float
 ) -> float:
-    """Return the constant that is added to the log-odds of candidates outside assembled faces, so
-    that their probabilities add up to the number of correct candidates.
+    """Return the constant that is added to the log-odds of candidates outside assembled faces.
+
+    It is chosen such that their probabilities sum to the number of correct candidates.
     """
     log_odds: list[float] = []
     correct = 0

@@ -1,4 +1,4 @@
-"""Calibration of the position averaging, offset and default threshold on held-out photographs."""
+"""Calibration of localisations and default thresholds on held-out photographs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,15 +31,17 @@ AVERAGINGS = tuple(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Held-out views for evaluating localisations, each with its local maxima and a flag that is
-    set for mirror images."""
+    """Held-out views for evaluating localisations.
+
+    Each view has its local maxima, and a flag that is set for mirror images.
+    """
 
     views: list[tuple[View, LocalMaxima, bool]]
 
     def judged(
         self, place: Localisation, tolerance: float
     ) -> list[tuple[MatchedDetections, np.ndarray]]:
-        """Return the detections of every view, and the unit of their n offsets in image pixels."""
+        """Return the detections in each view, and the unit of their n offsets in image pixels."""
         results = []
         for view, maxima, _ in self.views:
             detections = maxima.positions(place)
@@ -49,12 +51,14 @@ class Calibration:
         return results
 
     def curve(self, place: Localisation, tolerance: float) -> Curve:
-        """Return the precision and recall over all views together."""
+        """Return the precision and recall for all views together."""
         return pooled([one for one, _ in self.judged(place, tolerance)])
 
     def median_error(self, place: Localisation, turned_back: bool = False) -> tuple[float, float]:
-        """Return the median vector from detections to nearby keypoints in reference lengths. If
-        ``turned_back`` is set, the vectors of mirror images are negated."""
+        """Return the median vector from detections to nearby keypoints, in reference lengths.
+
+        If ``turned_back`` is set, the vectors in mirror images are negated.
+        """
         errors = [np.empty((0, 2))]
         for (view, _, mirrored), (one, unit) in zip(self.views, self.judged(place, _WIDE)):
             hits = one.face >= 0
@@ -76,9 +80,10 @@ def calibrate(
 ) -> tuple[KeypointModel, dict[str, float]]:
     """Choose the averaging of positions, their offset and the default threshold on held-out views.
 
-    The classifier of ``keypoint`` is calibrated in the given mode for a given precision at a
-    tolerance of 10% of the reference length. The classifier is returned with its scores: AP at 5,
-    10 and 25% on the held-out views, the threshold and its recall.
+    The classifier of ``keypoint`` is calibrated in the given mode, for a given precision at a
+    tolerance of 10% of the reference length. The classifier and its scores are returned. The scores
+    are the average precision at tolerances of 5, 10 and 25% on the held-out views, the threshold,
+    and the recall at the threshold.
     """
 
     widest = max(averagings, key=lambda averaged: averaged.radius)

@@ -1,4 +1,4 @@
-"""Cascades of a classifier's features: feature order and thresholds that reject windows early."""
+"""Conversion of classifiers to cascades: order of the features, and rejection thresholds."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,10 +26,11 @@ def with_order(
 ) -> KeypointModel:
     """Order the features greedily by how well they separate negatives from positives.
 
-    The separation after some features is the difference of the mean sums divided by the square root
-    of the summed variances. Each next feature maximises this separation on evenly spaced windows,
-    given as patches of shape (n, 26, 26, 3). The first ``plain`` features are Haar features. The
-    scores are unchanged up to rounding, and the thresholds do not reject any windows.
+    The separation by a set of features is the difference between the mean sums of the two classes,
+    divided by the square root of the summed variances. Each next feature maximises the separation
+    on evenly spaced windows, which are given as patches of shape (n, 26, 26, 3). The first
+    ``plain`` features are Haar features. The scores are unchanged up to rounding, and the
+    thresholds do not reject any windows.
     """
     responses = []
     for patches in (positives, negatives):
@@ -84,12 +85,12 @@ def cheapest_order(
     thresholds: Callable[[KeypointModel], KeypointModel],
     after: float,
 ) -> KeypointModel:
-    """Order the features and set thresholds with a function, so that ordinary windows have the
-    minimum cost.
+    """Order the features and set the thresholds such that ordinary windows have the minimum cost.
 
-    A feature costs 1, the first histogram feature of a window costs ``_HISTOGRAMS`` more, and a
-    window that is not rejected costs ``after``, so placing Haar features first may reduce the cost.
-    Several numbers of leading Haar features are tried; the negatives are ordinary windows.
+    The function ``thresholds`` sets the thresholds. A feature costs 1, the first histogram feature
+    of a window costs ``_HISTOGRAMS`` more, and a window that is not rejected costs ``after``.
+    Evaluating Haar features first may therefore reduce the cost, and several numbers of leading
+    Haar features are tried. The negatives are ordinary windows.
     """
     n_haar = int(np.count_nonzero(model.features[:, Column.KIND] < len(pool.kinds)))
     trials = []
@@ -102,8 +103,7 @@ def cheapest_order(
 def expected_cost(
     model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0
 ) -> float:
-    """Compute the mean number of features evaluated per window, with the costs of
-    :func:`cheapest_order`."""
+    """Compute the mean cost per window, with the costs of :func:`cheapest_order`."""
     sums = model.partial_scores(windows, pool)
     left = np.logical_and.accumulate(sums >= model.thresholds, axis=1).mean(axis=0)
     entered = np.concatenate([[1.0], left])
@@ -118,8 +118,9 @@ def expected_cost(
 def rejection_thresholds(
     model: KeypointModel, pool: FeaturePool, positives: np.ndarray, share: float, margin: float
 ) -> KeypointModel:
-    """Set the rejection thresholds to the quantile ``share`` of the running sums of held-out
-    positives, minus ``margin``.
+    """Set the rejection thresholds based on the running sums of held-out positives.
+
+    The thresholds are the quantile ``share`` of the running sums, minus ``margin``.
     """
     sums = model.partial_scores(positives, pool)
     limits = np.quantile(sums, share, axis=0, method="lower") - np.float32(margin)
@@ -133,11 +134,11 @@ def cascade_for_recall(
     keypoint_of: np.ndarray,
     loss: float,
 ) -> tuple[KeypointModel, float]:
-    """Set the highest rejection thresholds that lose at most a given share of keypoints.
+    """Set the highest rejection thresholds that lose at most a given fraction of the keypoints.
 
-    ``keypoint_of`` holds the index of the keypoint that each window shows. A keypoint is lost if
-    all its windows, on all levels, are rejected. All thresholds are the same quantile of the
-    held-out positives' running sums, the largest one that loses at most ``ceil(loss * number of
+    ``keypoint_of`` contains the index of the keypoint in each window. A keypoint is lost if all its
+    windows, on all levels, are rejected. All thresholds are the same quantile of the running sums
+    of the held-out positives. It is the largest quantile that loses at most ``ceil(loss * number of
     keypoints)`` keypoints. The model and the quantile are returned.
     """
     sums = model.partial_scores(positives, pool)

@@ -1,4 +1,4 @@
-"""Training of a keypoint's classifier by rounds of fitting and mining, each with a checkpoint."""
+"""Training of the classifier of a keypoint in rounds of fitting and mining, with checkpoints."""
 
 import hashlib
 import time
@@ -75,11 +75,11 @@ def _some(views: Sequence[NamedView], seed: int) -> list[tuple[int, NamedView]]:
 
 @dataclass
 class TrainingJob:
-    """State shared by the stages of a training run.
+    """State that the stages of a training run share.
 
-    ``settings`` is a dataclass with one field per stage and ``held_out``, the share of the
-    photographs used for calibration. ``stages`` holds the names of the stages in order, and
-    ``folder`` holds the checkpoints.
+    ``settings`` is a dataclass with one field per stage, and with ``held_out``, the fraction of the
+    photographs used for calibration. ``stages`` contains the names of the stages in order, and
+    ``folder`` contains the checkpoints.
     """
 
     images: list[AnnotatedImage]
@@ -105,11 +105,11 @@ class TrainingJob:
 
     @property
     def trained(self) -> list[str]:
-        """Return the keypoints that are trained; the others are their mirror images."""
+        """Return the keypoints that are trained; the other keypoints are their mirror images."""
         return list(dict.fromkeys(self.schema.trained_as(name) for name in self.keypoints))
 
     def views(self, copies: str) -> list[NamedView]:
-        """Return the views for fitting, with some synthetic copies; see `TrainingSettings`."""
+        """Return the views for fitting, including synthetic copies; see `TrainingSettings`."""
         views = self.split.views
         if copies == "none":
             return [view for view in views if view[0].view is None]
@@ -119,15 +119,16 @@ class TrainingJob:
     def completed(
         self, made: dict[str, Model], mirrored: Callable[[Model], Model]
     ) -> dict[str, Model]:
-        """Return the parts trained for some keypoints, and their mirror images for the others."""
+        """Return the parts trained for some keypoints, and mirrored parts for the others."""
         return {
             name: made[name] if name in made else mirrored(made[self.schema.opposite[name]])
             for name in self.keypoints
         }
 
     def made_from(self, stage: str, name: str) -> dict[str, Any]:
-        """Return the settings and data that a checkpoint of a stage and keypoint must match,
-        including the settings of the stages before it.
+        """Return the settings and data that the checkpoint of a stage and keypoint must match.
+
+        They include the settings of the stages before it.
         """
         before = self.stages[: list(self.stages).index(stage) + 1]
         return {
@@ -147,7 +148,7 @@ class TrainingJob:
         return self.folder / f"{name}.{stage}.safetensors"
 
     def finished(self, stage: str, name: str) -> KeypointDetector | None:
-        """Return the result stored by :meth:`keep` if the run is resumed and a result exists."""
+        """Return the result that :meth:`keep` stored if the run is resumed and a result exists."""
         path = self.checkpoint(stage, name)
         return (
             KeypointDetector.load(path)
@@ -156,8 +157,9 @@ class TrainingJob:
         )
 
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
-        """Store the result of a stage for a keypoint: a detector with only this part, and a
-        description in its ``info``.
+        """Store the result of a stage for a keypoint.
+
+        The result is a detector with only this part, and a description in its ``info``.
         """
         replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(
             self.checkpoint(stage, name)
@@ -166,8 +168,9 @@ class TrainingJob:
 
 @dataclass
 class ClassifierTraining:
-    """Trainer of the classifiers of one stage, in rounds of fitting and hard-negative mining in all
-    windows.
+    """Trainer of the classifiers of a stage, in rounds of fitting and hard-negative mining.
+
+    All windows are mined.
     """
 
     job: TrainingJob
@@ -192,8 +195,7 @@ class ClassifierTraining:
         self.seconds: list[float] = []  # training time of each keypoint so far
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
-        """Return a detector that uses the model to score windows in the mode of this training
-        run."""
+        """Return a detector that scores windows with the model in the mode of this run."""
         more = {
             "reference_length": self.settings.reference_length,
             "enlarged": self.settings.enlarged,
@@ -201,18 +203,17 @@ class ClassifierTraining:
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:
-        """Return the function that proposes the windows of the first negatives; see
-        `sample_view`."""
+        """Return the function that proposes windows for the first negatives; see `sample_view`."""
         return None
 
     def cascade(
         self, model: KeypointModel, reference: Windows, ordinary: np.ndarray
     ) -> KeypointModel:
-        """Order the features and set rejection thresholds on held-out positives and ordinary
-        windows, given as patches of shape (n, 26, 26, 3).
+        """Order the features and set the rejection thresholds.
 
-        If the settings have a cost ``after``, the order minimises the expected cost, with
-        thresholds that lose a given share of the held-out keypoints.
+        The held-out positives and the ordinary windows are patches of shape (n, 26, 26, 3). If the
+        settings have a cost ``after``, the order minimises the expected cost, and the thresholds
+        lose a given fraction of the held-out keypoints.
         """
         s, positives = self.settings, reference.patches
         if self.after is None:
@@ -329,8 +330,8 @@ class ClassifierTraining:
         )
         if not len(positives) or not len(reference):
             raise ValueError(
-                f"{keypoint}: no face with an IED above {s.ied_low:g} px has a visible point; "
-                "expected at least one face for training and one held out"
+                f"{keypoint}: no face with a reference length above {s.ied_low:g} px has a "
+                "visible point; expected at least one face for training and one held out"
             )
         return positives, reference, join([n for _, n in parts], window)
 

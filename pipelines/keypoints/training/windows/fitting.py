@@ -1,4 +1,4 @@
-"""Fit of a sparse model to windows by piecewise-linear FSA on the feature pool, in two stages."""
+"""Two-stage fit of a sparse model to windows, by piecewise-linear FSA on the feature pool."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ _RANGE_ROWS = 2000  # number of windows used to estimate the range of each featu
 
 @dataclass(frozen=True)
 class WindowFitSettings:
-    """Settings of one fit.
+    """Settings of a fit.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class WindowFitSettings:
     first_rows : int
         Number of sampled rows in the first stage, which starts with all features.
     late : float
-        Multiple of k; the second stage, on all rows, starts when at most ``late`` times k features
+        Multiple of k. The second stage, on all rows, starts when at most ``late`` times k features
         remain.
     schedule : str
         Name of the annealing schedule; the default is eq. (3) of Barbu et al. (2017).
@@ -41,8 +41,8 @@ class WindowFitSettings:
     n_steps : int
         Number of steps of the schedule.
     learning_rate : float
-        Step size of the margin losses, on standardised columns with mean gradients. The squared
-        loss of the offsets ignores it and uses the reciprocal of a bound on its curvature.
+        Step size of the margin losses, for standardised columns and mean gradients. The squared
+        loss of the offsets ignores it, and uses the reciprocal of a bound on its curvature.
     shrinkage : float
         Ridge penalty on standardised responses, during annealing and in the final fit.
     smoothness : float
@@ -74,7 +74,8 @@ class TrainingSettings(WindowFitSettings):
     Parameters
     ----------
     rounds : int
-        Maximum number of rounds of hard-negative mining; the fit after the last round is final.
+        Maximum number of rounds of hard-negative mining. The fit after the last round is the final
+        fit.
     n_random : int
         Number of random negatives in the first fit.
     per_round, per_view : int
@@ -84,8 +85,8 @@ class TrainingSettings(WindowFitSettings):
     lowered : float
         Amount, in units of the score, by which the rejection thresholds are lowered for mining.
     ied_low, ied_high : float
-        Range of reference lengths, in pixels of a pyramid level, for which windows are positives;
-        it defines `reference_length`.
+        Range of reference lengths, in pixels of a pyramid level, for which windows are positives.
+        It determines `reference_length`.
     enlarged : float
         Enlargement of the photographs, from 1 to 4, for faces that are smaller than this range.
     positive_radius : float
@@ -94,20 +95,21 @@ class TrainingSettings(WindowFitSettings):
         Minimum distance of a negative window from the keypoint of any face.
     negative_pixels : float
         Minimum distance of a negative window from the keypoint of any face, in pixels of the
-        window's level; both minima apply.
+        window's level. It applies in addition to ``negative_distance``.
     reject : float
-        Maximum share of the held-out positive windows below one rejection threshold, before
+        Maximum fraction of the held-out positive windows below a rejection threshold, before
         ``reject_margin`` is subtracted from the threshold.
     reject_margin : float
         Amount, in units of the score, that is subtracted from the rejection thresholds.
     lost_fraction : float
-        Maximum share of the held-out keypoints that are lost by the rejection thresholds; a scan
-        uses ``reject`` instead.
+        Maximum fraction of the held-out keypoints that are lost due to the rejection thresholds. A
+        scan uses ``reject`` instead.
     precision : float
-        Precision of the default threshold on the held-out photographs.
+        Precision at the default threshold on the held-out photographs.
     copies : str
-        Synthetic copies among the training views: "none", "yaw" for rotated heads, or "all" for
-        these and copies that are rolled, unevenly lit, dim, blurred or partly covered.
+        Synthetic copies among the training views. "none" adds no copies, and "yaw" adds copies with
+        rotated heads. "all" also adds copies that are rotated in the image plane, unevenly lit,
+        darkened, blurred or partly covered.
     seed : int
         Seed of all random choices.
 
@@ -135,8 +137,9 @@ class TrainingSettings(WindowFitSettings):
 
     @property
     def reference_length(self) -> float:
-        """Reference length of the detector in pixels of a level: the geometric mean of the range,
-        rounded to a tenth of a pixel.
+        """Reference length of the detector in pixels of a level.
+
+        It is the geometric mean of the range, rounded to a tenth of a pixel.
         """
         return round(math.sqrt(self.ied_low * self.ied_high), 1)
 
@@ -151,10 +154,11 @@ def fit_rows(
 ) -> KeypointModel:
     """Select features and fit their responses.
 
-    The classes 1 (windows with the keypoint) and -1 (without it) have the same total weight.
-    Windows are uint8 patches of shape (n, 26, 26, 3). Features are selected from ``features``, of
-    shape (m, 8), or from the whole pool; in the model, they are in the order of the pool. The model
-    does not reject any windows. ``seed`` is the random seed of the sampled rows.
+    The classes 1 (windows with the keypoint) and -1 (windows without it) have the same total
+    weight. Windows are uint8 patches of shape (n, 26, 26, 3). Features are selected from
+    ``features``, of shape (m, 8), or from the whole pool. In the model, they are in the order of
+    the pool. The model does not reject any windows. ``seed`` is the random seed for sampling the
+    rows.
     """
     if not ((y > 0).any() and (y < 0).any()):
         raise ValueError(
@@ -178,11 +182,11 @@ def fit_offsets(
     settings: WindowFitSettings,
     seed: Sequence[int],
 ) -> OffsetModel:
-    """Select features and fit their two-dimensional responses to the offset (dx, dy), in pixels,
-    from each window's pixel to the keypoint.
+    """Select features and fit their two-dimensional responses to offsets.
 
-    A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2 of Barbu et al.
-    (2014)), which are retained or dropped together. The loss is the squared error, which does not
+    An offset is the vector (dx, dy), in pixels, from the pixel of a window to the keypoint. A
+    feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)), which are retained or dropped
+    together (section 7.2 of Barbu et al. (2014)). The loss is the squared error, which does not
     require a learning rate.
     """
     unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)

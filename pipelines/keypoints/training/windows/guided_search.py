@@ -55,11 +55,12 @@ class GuideSettings:
         Range of reference lengths, in pixels of a level, from which windows near a keypoint are
         taken.
     per_level : int
-        Number of windows near a keypoint for each level and view.
+        Number of windows near a keypoint, for each level and view.
     first_rows : int
         Number of rows in the first stage of a fit.
     shrinkage : float
-        Ridge penalty of the regressor, since windows of the same face are very similar.
+        Ridge penalty of the regressor, which is needed since windows of the same face are very
+        similar.
     seed : int
         Seed of all random choices.
     """
@@ -75,16 +76,19 @@ class GuideSettings:
 
 
 class Near(NamedTuple):
-    """Windows near a keypoint, as patches of shape (n, 26, 26, 3), and the offset (dx, dy) from
-    each window to the keypoint."""
+    """Windows near a keypoint, and the offset (dx, dy) from each window to the keypoint.
+
+    The windows are patches of shape (n, 26, 26, 3).
+    """
 
     patches: np.ndarray
     offsets: np.ndarray
 
 
 def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window: int) -> Near:
-    """Sample windows around the visible keypoints of a view, on the levels on which its faces have
-    the required size.
+    """Sample windows around the visible keypoints of a view.
+
+    The windows are on the levels on which the faces have the required size.
     """
     seen = view.visible & np.isfinite(view.points).all(axis=1)
     patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]
@@ -115,8 +119,9 @@ def train_guide(
     say: Callable[[str], None] = print,
     n_jobs: Jobs = 1,
 ) -> tuple[Guide, dict[str, float]]:
-    """Train the regressor of a keypoint; its score is the median error in pixels on the held-out
-    views.
+    """Train the regressor of a keypoint.
+
+    Its score is the median error in pixels on the held-out views.
     """
     s, clock = settings, time.monotonic()
 
@@ -135,8 +140,8 @@ def train_guide(
     fitted, reference = near(views, 1), near(held_out_views, 2)
     if not len(fitted.patches) or not len(reference.patches):
         raise ValueError(
-            f"{keypoint}: no face with an IED above {s.ied_low:g} px has a visible point; "
-            "expected at least one face for training and one held out"
+            f"{keypoint}: no face with a reference length above {s.ied_low:g} px has a "
+            "visible point; expected at least one face for training and one held out"
         )
     fit = WindowFitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
     offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])
@@ -152,7 +157,7 @@ def train_guide(
 class GuidedTraining(ClassifierTraining):
     """Trainer of the classifiers c1 on the windows that the face cascade and the guide propose.
 
-    The rejection thresholds lose at most a given share of the held-out keypoints.
+    The rejection thresholds lose at most a given fraction of the held-out keypoints.
     """
 
     face_cascade: FaceCascade | None = None
@@ -163,7 +168,7 @@ class GuidedTraining(ClassifierTraining):
     after: ClassVar[float | None] = 0.0
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
-        """Return a detector in which the model scores the windows of its guide."""
+        """Return a detector in which the model scores the windows that the guide proposes."""
         return super().detector(
             keypoint,
             model,
@@ -173,7 +178,7 @@ class GuidedTraining(ClassifierTraining):
         )
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
-        """Return a function that proposes the guide's windows on each level."""
+        """Return a function that proposes the windows of the guide on each level."""
         parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
         detector = KeypointDetector(
             {},
@@ -188,7 +193,7 @@ class GuidedTraining(ClassifierTraining):
 class FaceCascadeTraining(ClassifierTraining):
     """Trainer of the classifier of whole faces, in rounds of hard-negative mining in all windows.
 
-    The rejection thresholds lose at most a given share of the held-out faces.
+    The rejection thresholds lose at most a given fraction of the held-out faces.
     """
 
     stage: ClassVar[str] = "face_cascade"

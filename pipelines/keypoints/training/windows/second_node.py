@@ -1,4 +1,4 @@
-"""Training of the second node of the cascade of whole objects on the first node's local maxima."""
+"""Training of the second node of the cascade of whole objects on local maxima of the first."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -34,23 +34,23 @@ _SHIFTS = 6  # number of windows per object in addition to the local maxima (heu
 
 @dataclass(frozen=True)
 class SecondNodeSettings(WindowFitSettings):
-    """Settings of the cascade's second node, in addition to those of `WindowFitSettings`.
+    """Settings of the second node of the cascade, in addition to those of `WindowFitSettings`.
 
     Parameters
     ----------
     sides : tuple of int
-        Cell sides of the Haar features in pixels, for a window with a side of 48 pixels.
+        Cell sides of the Haar features in pixels, for a window side of 48 pixels.
     share : float
-        Share of the held-out windows near an object that lies below each of the first node's
-        rejection thresholds.
+        Fraction of the held-out windows near an object that are below each of the rejection
+        thresholds of the first node.
     per_view : int
-        Maximum number of negatives per view; the highest local maxima are used.
+        Maximum number of negatives per view. The highest local maxima are used.
     reject : float
-        Share of the held-out windows of objects below one of the second node's rejection
-        thresholds.
+        Fraction of the held-out windows of objects that are below a rejection threshold of the
+        second node.
     lost_fraction : float
-        Share of the held-out objects below the threshold of each node, among those that are not
-        rejected earlier.
+        Fraction of the held-out objects, among those that are not rejected earlier, that are below
+        the threshold of each node.
     seed : int
         Random seed.
     """
@@ -69,8 +69,10 @@ def _pyramid(view: View, job: TrainingJob) -> list[Level]:
 
 
 def is_near(view: View, rows: np.ndarray, reference_length: float) -> np.ndarray:
-    """Return a mask of shape (n, n_objects): whether the window in each row (x, y, score and scale)
-    shows each visible object."""
+    """Return whether the window in each row contains each visible object.
+
+    The rows have the columns x, y, score and scale, and the mask has shape (n, n_objects).
+    """
     distance = np.hypot(*(rows[:, None, :2] - view.points[None]).transpose(2, 0, 1))
     octaves = abs(np.log2(rows[:, 3:] * view.reference_length / reference_length))
     return (
@@ -151,8 +153,11 @@ def _with_threshold(
 def train_second_node(
     cascade: FaceCascade, reference_length: float, settings: SecondNodeSettings, job: TrainingJob
 ) -> tuple[FaceCascade, dict[str, float]]:
-    """Set the thresholds of a cascade's first node for a sparse grid, and train its second node on
-    varied views. A description of the results on held-out views is also returned."""
+    """Set the thresholds of a cascade's first node, and train its second node on varied views.
+
+    The thresholds are for a sparse grid. A description of the results on held-out views is also
+    returned.
+    """
     s, split, window = settings, job.split, job.pool.window
     empty = [view for view in split.views if not len(view[0].instances)]
     turned = [(rolled(view[0], DEFAULT_ROLL * (-1) ** i), False) for i, view in enumerate(empty)]

@@ -1,8 +1,8 @@
-"""Training views, which are photographs and their mirror images, and windows cropped from them.
+"""Training views, and windows that are cropped from them.
 
-A *view* is a photograph or its mirror image, so that the model of the left eye also learns from
-right eyes in mirrored photographs. Windows of views are identified by *keys*, which pack the view,
-the pyramid level, y and x into one integer. No window is used twice.
+A *view* is a photograph or its mirror image, so the model of the left eye also learns from right
+eyes in mirrored photographs. Windows of views are identified by *keys*, which are integers that
+encode the view, the pyramid level, y and x. No window is used twice.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ NamedView = tuple[AnnotatedImage, bool]  # a photograph, and whether it is mirro
 
 @dataclass(frozen=True)
 class View:
-    """Opened photograph, possibly mirrored, with RGB pixels of shape (H, W, 3) and annotations in
-    its coordinates.
+    """Opened photograph, possibly mirrored, with annotations in its coordinates.
 
-    ``points``, of shape (n_faces, 2), is the keypoint of each face, NaN where not annotated, and
-    ``visible`` is its visibility. ``middle``, of shape (n_faces, 2), is the mean of the anchors.
-    ``ignore``, of shape (n_boxes, 4), holds boxes that may contain unannotated faces.
+    The RGB pixels have shape (H, W, 3). ``points``, of shape (n_faces, 2), contains the keypoint of
+    each face, NaN where not annotated, and ``visible`` contains its visibility. ``middle``, of
+    shape (n_faces, 2), is the mean of the anchors. ``ignore``, of shape (n_boxes, 4), contains
+    boxes that may contain unannotated faces.
     """
 
     pixels: np.ndarray
@@ -55,8 +55,11 @@ class View:
     ignore: np.ndarray
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
-        """Return a mask of the points that lie outside all boxes and at least at the given
-        distances, in reference lengths and in image pixels, from the keypoint of every face."""
+        """Return the mask of the points that are background.
+
+        They are outside all boxes, and at least the given distances, in reference lengths and in
+        image pixels, away from the keypoint of every face.
+        """
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.middle)
         reach = (
@@ -71,8 +74,9 @@ class View:
 
 
 def open_view(image: AnnotatedImage, keypoint: str, mirrored: bool) -> View:
-    """Read a photograph or its mirror image, with the annotations of a keypoint or of the centre of
-    the face (``FACE``).
+    """Read a photograph or its mirror image, with the annotations of a keypoint.
+
+    The keypoint ``FACE`` is the centre of the face.
     """
     pixels = image.pixels()
     shown = image.mirrored(pixels.shape[1]) if mirrored else image
@@ -92,14 +96,15 @@ def open_view(image: AnnotatedImage, keypoint: str, mirrored: bool) -> View:
 
 
 def inner(schema: Schema) -> slice:
-    """Return the indices of the anchors among the keypoints, or of all keypoints if no anchors are
-    chosen."""
+    """Return the indices of the anchors, or of all keypoints if no anchors are chosen."""
     return slice(len(schema.anchors) or None)
 
 
 def instance_centres(image: AnnotatedImage) -> np.ndarray:
-    """Compute the centre of each face, which is the mean of its annotated anchors, or of all points
-    if no anchors are annotated."""
+    """Compute the centre of each face.
+
+    The centre is the mean of the annotated anchors, or of all points if no anchors are annotated.
+    """
     anchors, every = image.instances[:, inner(image.schema)], image.instances
     none = np.isnan(anchors).all(axis=(1, 2))
     return np.array(
@@ -108,8 +113,10 @@ def instance_centres(image: AnnotatedImage) -> np.ndarray:
 
 
 def expected_positions(images: Sequence[AnnotatedImage]) -> dict[str, tuple[float, float]]:
-    """Compute the mean vector from the centre of a face to each keypoint, over faces and their
-    mirror images, in reference lengths."""
+    """Compute the mean vector from the centre of a face to each keypoint, in reference lengths.
+
+    The mean is taken over faces and their mirror images.
+    """
     schema = images[0].schema
     shown = [image.mirrored(0) if flip else image for image in images for flip in schema.flips]
     every = np.concatenate(
@@ -139,15 +146,18 @@ def without_objects(paths: Sequence[Path], schema: Schema) -> list[AnnotatedImag
 
 
 def held_out(image: AnnotatedImage, share: float) -> bool:
-    """Return whether a photograph is held out for calibration, as determined by a hash of its file
-    name."""
+    """Return whether a photograph is held out for calibration.
+
+    This is determined by a hash of its file name.
+    """
     number = int.from_bytes(hashlib.sha256(image.name.encode()).digest()[:4], "big")
     return number < share * 2**32
 
 
 def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) -> Iterable[Result]:
-    """Yield ``work(item)`` in the order of the items. Threads or the workers of a cluster process
-    at most a few items ahead.
+    """Yield ``work(item)`` in the order of the items.
+
+    Threads or the workers of a cluster process at most a few items ahead.
     """
     if not isinstance(n_jobs, int) or n_jobs <= 1:
         yield from (
@@ -186,7 +196,7 @@ def split_views(
     """Split photographs into a part for fitting and a held-out part.
 
     Photographs without faces are used for fitting. ``further`` creates additional images from the
-    photographs of either part.
+    photographs of each part.
     """
     calibration = [image for image in images if held_out(image, share)]
     fitted = [image for image in images if not held_out(image, share)]
@@ -210,7 +220,7 @@ def split_views(
 
 
 def since(start: float) -> str:
-    """Return the time since ``start`` (from `time.monotonic`) as text."""
+    """Return the time since ``start``, a value of `time.monotonic`, as text."""
     return f"{time.monotonic() - start:.1f} s"
 
 
@@ -218,8 +228,7 @@ _VIEW, _LEVEL, _Y = 40, 32, 16  # first bits of the parts of a key; x uses the l
 
 
 def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Pack the index of the view, the level of the pyramid and the pixel into keys of windows,
-    int64."""
+    """Encode the view, the pyramid level and the pixel of windows as int64 keys."""
     return (
         (np.int64(view) << _VIEW)
         | (np.int64(level) << _LEVEL)
@@ -229,7 +238,7 @@ def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray
 
 
 def unpack_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Unpack keys from `pack_keys` into view, level, y and x."""
+    """Decode keys from `pack_keys` to view, level, y and x."""
     return keys >> _VIEW, (keys >> _LEVEL) & 0xFF, (keys >> _Y) & 0xFFFF, keys & 0xFFFF
 
 
@@ -241,9 +250,10 @@ def keys_of_view(view: int) -> tuple[int, int]:
 def positive_windows(
     level: Level, view: View, ied_range: tuple[float, float], radius: float
 ) -> np.ndarray:
-    """Return the pixels of a level, an array of shape (n, 2), that lie inside it and within
-    ``radius`` of a visible keypoint, for faces whose reference length on the level is in the
-    range."""
+    """Return the pixels of a level within ``radius`` of a visible keypoint, of shape (n, 2).
+
+    Only faces whose reference length on the level is in ``ied_range`` are considered.
+    """
     low, high = ied_range
     ied = view.reference_length * level.scale
     chosen = view.visible & (ied >= low) & (ied <= high) & np.isfinite(view.points).all(axis=1)
@@ -262,11 +272,10 @@ def positive_windows(
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows cropped from views: patches of shape (n, 26, 26, 3) with a margin of one pixel, keys
-    and scores.
+    """Windows that are cropped from views, with their keys and scores.
 
-    Keys are those of `pack_keys`. Scores are a detector's scores for mined windows, and 0
-    otherwise.
+    Patches have shape (n, 26, 26, 3), including a margin of one pixel. Keys are those of
+    `pack_keys`. Scores are those of a detector for mined windows, and 0 otherwise.
     """
 
     patches: np.ndarray
@@ -314,7 +323,7 @@ def sample_view(
     window: int = 24,
     candidates: Callable[[Sequence[Level]], Sequence[np.ndarray]] | None = None,
 ) -> tuple[Windows, Windows]:
-    """Return positives of a view, and negatives drawn uniformly from its pyramid.
+    """Return the positives of a view, and negatives that are drawn uniformly from its pyramid.
 
     Parameters
     ----------
@@ -325,12 +334,13 @@ def sample_view(
     settings : TrainingSettings
         Settings for the positions of positives and negatives, and the random seed.
     n_random : int
-        Number of negatives to draw; those too close to a keypoint are dropped without replacement.
+        Number of negatives to draw. Negatives that are too close to a keypoint are dropped and not
+        replaced.
     window : int
         Side of a window in pixels.
     candidates : function, optional
-        Function that takes the levels and returns the pixels, an array of shape (n, 2), of the
-        candidate negatives on each level; by default, all windows are candidates.
+        Function of the levels that returns the pixels, an array of shape (n, 2), of the candidate
+        negatives on each level. By default, all windows are candidates.
     """
     s, view = settings, open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=s.enlarged)

@@ -355,7 +355,7 @@ def test_nonsense_is_refused():
         ({"keypoints": ["chin"], "assembly": "none"}, "'chin' has no detector of its own"),
         (
             {"min_probability": 1.5},
-            "min_probability=1.5 is not valid; expected a number from 0 to 1",
+            r"min_probability=1.5 is not valid; expected a number in \[0, 1\]",
         ),
         ({"min_probability": 0.5, "threshold": 1.0}, "use only one of them"),
         ({"min_probability": 0.5, "assembly": "none"}, "requires? assembled faces"),

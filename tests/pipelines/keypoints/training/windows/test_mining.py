@@ -269,7 +269,7 @@ def test_the_reference_inter_eye_distance_is_that_of_the_training(photographs, t
 
 def test_nothing_to_learn_from(photographs, tmp_path):
     out = tmp_path / "m.safetensors"
-    with pytest.raises(ValueError, match="chin: no face with an IED above"):
+    with pytest.raises(ValueError, match="chin: no face with a reference length above"):
         train(photographs, out, ("chin",))
     with pytest.raises(ValueError, match="too few"):
         train(photographs[:1], out)

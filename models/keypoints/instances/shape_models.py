@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-_STEPS = 10  # Gauss-Newton steps; about five suffice to converge
+_STEPS = 10  # maximum number of Gauss-Newton steps; about five suffice to converge
+_CONVERGED = 1e-6  # change of the rotation matrix
 
 #: reference lengths: faces are duplicates if the mean distance of their keypoints does not exceed
 #: this value (heuristic).
@@ -271,7 +272,10 @@ class RigidModel:
         rows = left @ right
         rotation, scale = np.vstack([rows, np.cross(rows[0], rows[1])]), float(singular.mean())
         for _ in range(_STEPS):
+            before = rotation
             rotation, scale = _gauss_newton(model, target, rotation, scale)
+            if abs(rotation - before).max() < _CONVERGED:
+                break
         shift = scale * (rotation[:2] @ centre)
         return rotation, scale, middle - complex(shift[0], shift[1])
 

@@ -227,10 +227,6 @@ HELD = {
         "annealed_experiments.figures.minimax:conditioning",
         "test_figures.py::test_figures_of_simulated_data_are_drawn",
     ),
-    (MA, "Figure 2.2"): (
-        "annealed_experiments.figures.metric:base_classifier",
-        "test_figures.py::test_mean_distances_against_votes_on_ionosphere",
-    ),
     (MA, "(2.5)"): (
         "learners.metric_learning.sdist:SDist",
         "learners/metric_learning/test_sdist.py::test_options_of_the_thesis_run",

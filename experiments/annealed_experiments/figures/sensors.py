@@ -8,11 +8,12 @@ from matplotlib.figure import Figure
 
 from ..tables.sensors import FEATURE_METHODS, HOMES, sensors_features
 
+_FEATURES = (10, 15, 20, 25, 30, 35, 40)  # numbers of features, of 7 to 20 sensors
 _SENSORS = range(7, 21)
 _COMPARED = (10, 15)  # numbers of sensors in the panel of activities, as in the paper
 
 
-def by_sensors(data_dir=None, *, runs: int = 10, rows=None, **options: Any) -> Figure:
+def by_sensors(data_dir=None, *, runs: int = 10, **options: Any) -> Figure:
     """Draw Figure 2 of Liu et al. (2014) on simulated and public homes.
 
     One panel shows the smallest test error by the maximum number of sensors, with the standard
@@ -20,25 +21,20 @@ def by_sensors(data_dir=None, *, runs: int = 10, rows=None, **options: Any) -> F
     frequent first, with 10 and 15 sensors selected by FoBa. There is one more panel of errors for
     each public home.
     """
-    if rows is None:
-        options = {"data_dir": data_dir, **options}
-        sets = options.pop("sets", list(HOMES))
-        rows = sensors_features(runs, **options)["rows"]
-        rows += sensors_features(sets=sets, **options)["rows"] if sets else []
-    homes = list(dict.fromkeys(row["home"] for row in rows))
-    sets = [home for home in homes if isinstance(home, str)]
-    simulated = [home for home in homes if home not in sets]
-    runs = len(simulated)
+    options = {"data_dir": data_dir, "sizes": _FEATURES, **options}
+    sets = options.pop("sets", list(HOMES))
+    rows = sensors_features(runs, **options)["rows"]
+    rows += sensors_features(sets=sets, **options)["rows"] if sets else []
     figure = Figure(figsize=(13, 3.4 * (1 + bool(sets))), layout="constrained")
     grid = figure.add_gridspec(1 + bool(sets), 6)
     left, right = figure.add_subplot(grid[0, :3]), figure.add_subplot(grid[0, 3:])
     for method in FEATURE_METHODS:
-        errors = np.array([_errors(rows, method, home, _SENSORS) for home in simulated])
+        errors = np.array([_errors(rows, method, home, _SENSORS) for home in range(runs)])
         spread = errors.std(axis=0, ddof=1) / np.sqrt(runs) if runs > 1 else None
         left.errorbar(_SENSORS, errors.mean(axis=0), spread, label=method, capsize=2, marker="o")
     left.set(title=f"{runs} simulated homes")
     for shift, n in zip((-0.2, 0.2), _COMPARED):
-        models = [best(rows, "FoBa", home, n) for home in simulated]
+        models = [best(rows, "FoBa", home, n) for home in range(runs)]
         errors = np.mean([model["by_activity"] for model in models], axis=0)
         right.bar(np.arange(1, len(errors) + 1) + shift, errors, 0.4, label=f"{n} sensors")
     right.set(xlabel="activity, the most frequent first", ylabel="test error")

@@ -30,7 +30,7 @@ from .sensors_simulation import N_ACTIVITIES, SimulatedHome, simulate_home
 N_TRUE = 10
 N_DAYS = 10  # number of training days, and of test days
 FEATURE_METHODS = ("FoBa", "forward", "L1")  # methods that select single features
-N_FEATURES = (10, 15, 20, 25, 30, 35, 40)  # numbers of selected features, out of 560
+N_FEATURES = (10, 20, 30, 40, 60, 80, 100)  # numbers of selected features, out of 560
 # Public homes and the folders of their data.
 HOMES = {"ordonezA": "sensors_adl", "ordonezB": "sensors_adl", "vankasteren1": "sensors_homes"}
 

@@ -43,17 +43,12 @@ def peak(fit):
 
 
 def main(kind, path, limit):
-    y, limit = np.load("y.npy"), int(limit)
+    y, X = np.load("y.npy"), on_disk(path, memory_limit=int(limit))
     if kind == "dask":
-        import dask.array as da
         from distributed import Client
 
         client = Client(n_workers=1, threads_per_worker=1, dashboard_address=None)
-        X = on_dask(
-            da.from_array(np.load(path, mmap_mode="r"), chunks=(20_000, -1)), memory_limit=limit
-        )
-    else:
-        X = on_disk(path, memory_limit=limit)
+        X = on_dask(X)
     small = np.random.default_rng(0).standard_normal((500, 30), dtype=np.float32)
     FSAClassifier(3).fit(small, small[:, 0] > 0)  # imports and compiles
     print("exchanges", peak(lambda: FSAClassifier(5).fit(X, y)))
@@ -92,7 +87,7 @@ def _parquet(folder):
     return "X.parquet"
 
 
-@pytest.mark.parametrize("kind", ["dense", "csr", "parquet"])
+@pytest.mark.parametrize("kind", ["dense", "csr", "parquet", "dask"])
 def test_exchanges_paths_and_the_choice_of_a_size_keep_to_the_limit(kind, folder):
     if kind == "dask":
         pytest.importorskip("distributed", reason="needs annealed[dask]")

@@ -134,7 +134,11 @@ class Decisions:
                 n_components=30,
             ),
             probabilities=ProbabilitySettings(
-                n_features=min(300, n_objects), described=-1, photographs=200, by_anchors=True
+                n_features=min(300, n_objects),
+                described=-1,
+                photographs=200,
+                by_anchors=True,
+                reported=(0.5, 0.5),  # detected, even if points are inaccurate (heuristic)
             ),
         )
 
@@ -329,9 +333,17 @@ def train_keypoints(
         )
         for image in images
     ]
-    settings = decisions.settings(sum(len(image.instances) for image in images))
-    more = "scan", resume, say, n_jobs, pool, replace(before, anchors=decisions.anchors)
-    return train_detector(images, background, out, settings, list(schema.anchors), *more), decisions
+    more = (
+        decisions.settings(sum(len(image.instances) for image in images)),
+        list(schema.anchors),
+        "scan",
+        resume,
+        say,
+        n_jobs,
+        pool,
+        replace(before, anchors=decisions.anchors),
+    )
+    return train_detector(images, background, out, *more), decisions
 
 
 def held_out_images(

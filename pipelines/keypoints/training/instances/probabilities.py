@@ -61,6 +61,9 @@ class ProbabilitySettings:
     by_anchors : bool
         Whether only the anchors determine if a shape is a face, since other points, such as the tip
         of a needle, may move too freely to be informative.
+    reported : tuple of float
+        Mean keypoint errors, in reference lengths, below which a reported shape counts as a face
+        and above which it counts as background, when probabilities are fitted.
     seed : int
         Random seed.
     """
@@ -78,6 +81,7 @@ class ProbabilitySettings:
     lost_fraction: float = 0.005
     own_weights: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
     by_anchors: bool = False
+    reported: tuple[float, float] = (_TRUE, _FALSE)
     seed: int = 0
 
     def judged(self, finder: InstanceFinder) -> slice:
@@ -188,7 +192,10 @@ def reported_faces(
         for i in instances:
             _, error = _nearest(i.places(), faces, image.reference_length, judged)
             middle = i.landmarks.mean(axis=0, keepdims=True)
-            if (error < _TRUE or error > _FALSE) and not in_boxes(middle, image.ignore)[0]:
+            if (
+                not settings.reported[0] <= error <= settings.reported[1]
+                and not in_boxes(middle, image.ignore)[0]
+            ):
                 assert i.appearance is not None  # of a detected face
                 refined = RefinedShape(
                     i.landmarks,
@@ -198,7 +205,7 @@ def reported_faces(
                     i.reference_length,
                     yaw=i.pose.yaw,
                 )
-                yield refined.inputs, error < _TRUE
+                yield refined.inputs, error < settings.reported[0]
 
 
 def train_classifier(

@@ -93,3 +93,6 @@ def test_reported_faces_are_compared_with_the_annotations():
     # 0.1 and 4 lengths from the face; 0.2 lengths is neither, and the last one is to be ignored.
     assert [is_face for _, is_face in result] == [True, False]
     np.testing.assert_allclose(result[0][0], [6.0, 2.0, 0.0, 0.5, 1.0])
+    inexact = ProbabilitySettings(reported=(0.5, 0.5))
+    result = list(reported_faces(detector, [image], inexact, 1))
+    assert [is_face for _, is_face in result] == [True, True, False]

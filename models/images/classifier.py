@@ -295,8 +295,7 @@ class ImageClassifier(ModelFile):
         X = self.features.transform([photograph])
         best = int(probabilities.argmax())
         by_class = additive.model.contributions(X, reference=0.0)[0]
-        others = np.delete(by_class, best, axis=1).mean(axis=1)
-        evidence = by_class[:, best] - others
+        evidence = by_class[:, best] - np.delete(by_class, best, axis=1).mean(axis=1)
         values = np.zeros(X.shape[1])
         values[additive.selected] = evidence
         names = self.features.get_feature_names_out()
@@ -332,12 +331,12 @@ class ImageClassifier(ModelFile):
             if words is not None:
                 arrays |= {f"{part}.words": words.words_, f"{part}.cell_starts": words.cell_starts_}
         kinds = {cls: kind for kind, cls in SCORERS.items()}
-        for part, scorers in self.scorers.items():
-            for scorer in scorers:
-                arrays |= {
-                    f"{part}.{kinds[type(scorer)]}.{name}": array
-                    for name, array in scorer.arrays().items()
-                }
+        arrays |= {
+            f"{part}.{kinds[type(scorer)]}.{name}": array
+            for part, scorers in self.scorers.items()
+            for scorer in scorers
+            for name, array in scorer.arrays().items()
+        }
         return arrays, {
             "summary": f"distinguishes {', '.join(self.classes[:-1])} and {self.classes[-1]} in "
             "photographs",
@@ -389,21 +388,21 @@ class ImageClassifier(ModelFile):
         n_features = len(features.get_feature_names_out())
         kept = ("classes", "features", "settings", "scorers", "chosen", "format", "version", "kind")
         info = {name: value for name, value in header.items() if name not in kept}
-        model = cls(features, settings, classes, {}, info)
-        for part, listed in kinds.items():
-            model.scorers[part] = [
+        scorers = {
+            part: [
                 SCORERS[k].read(path, arrays, f"{part}.{k}", len(classes), n_features)
                 for k in listed
             ]
-        return model
+            for part, listed in kinds.items()
+        }
+        return cls(features, settings, classes, scorers, info)
 
 
 def _codes(labels: Sequence[str]) -> tuple[list[str], np.ndarray]:
     names, y = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
     if len(names) < 2:
         raise ValueError(f"there is only one class ({', '.join(names)}); expected at least two")
-    counts = np.bincount(y)
-    if counts.min() < 2:
+    if (counts := np.bincount(y)).min() < 2:
         raise ValueError(
             f"class {names[counts.argmin()]!r} has only one photograph; "
             "expected at least two per class"

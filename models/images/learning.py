@@ -81,15 +81,13 @@ class ClassifierSettings:
             Fitted scorers. Their probabilities are averaged.
         """
         if self.method == "sdist-sgd":
-            sizes: dict[str, Any] = {
-                "max_order": self.max_order,
-                "n_features_to_select": self.n_features_to_select,
-            }
-            return [
-                MetricScorer.of(
-                    learners.SDist(**ALL_COLUMNS, **sizes, random_state=0).fit(X, y), X, y
-                )
-            ]
+            sdist = learners.SDist(
+                **ALL_COLUMNS,
+                max_order=self.max_order,
+                n_features_to_select=self.n_features_to_select,
+                random_state=0,
+            )
+            return [MetricScorer.of(sdist.fit(X, y), X, y)]
         fsa = learners.FSAClassifier(
             min(self.n_features_to_select, X.shape[1]),
             response="piecewise" if self.method == "piecewise" else "linear",

@@ -48,10 +48,9 @@ class AdditiveScorer:
         if responses.shape[2] == 1:
             responses = np.concatenate([-responses, responses], axis=2) / 2
             intercept = np.concatenate([-intercept, intercept]) / 2
-        selected = model.selected.astype(np.int64)
         return cls(
             AdditiveModel(
-                selected,
+                model.selected.astype(np.int64),
                 model.knots,
                 np.ascontiguousarray(responses, dtype=float),
                 intercept=intercept,
@@ -182,12 +181,11 @@ class MetricScorer:
     def pairs(self, n: int | None = None) -> list[tuple[int, int]]:
         """Return the pairs of columns of X whose products the metric uses, strongest first."""
         strength = (self.components**2).sum(axis=0)
-        features = []
-        for i in np.argsort(-strength, kind="stable"):
-            factors = [int(self.selected[j]) for j in self.products[i] if j >= 0]
-            if len(factors) == 2 and factors[0] != factors[1]:
-                features.append((factors[0], factors[1]))
-        return features[:n]
+        factors = (
+            [int(self.selected[j]) for j in self.products[i] if j >= 0]
+            for i in np.argsort(-strength, kind="stable")
+        )
+        return [(f[0], f[1]) for f in factors if len(f) == 2 and f[0] != f[1]][:n]
 
     def transform(self, X: Matrix) -> np.ndarray:
         """Map the n rows of X to the learnt subspace; the result has shape (n, rank)."""

@@ -88,8 +88,10 @@ class Axes:
             escape(title),
             f'viewBox="0 0 {self.width} {self.height}" width="{self.width}"',
         )
-        head = f'<svg {size} role="img" aria-label="{label}"><title>{label}</title>'
-        return f"{head}{''.join(self.parts)}</svg>"
+        return (
+            f'<svg {size} role="img" aria-label="{label}"><title>{label}</title>'
+            f"{''.join(self.parts)}</svg>"
+        )
 
 
 def score_chart(
@@ -143,8 +145,13 @@ def effect_chart(
     selected.
     """
     row, left = 24, 12 + 7 * min(30, max(len(short(name)) for name in names))
-    height = row * len(names) + 60
-    axes = Axes((0.0, max([*effects, 1e-12])), (0.0, 1.0), width=640, height=height, left=left)
+    axes = Axes(
+        (0.0, max([*effects, 1e-12])),
+        (0.0, 1.0),
+        width=640,
+        height=row * len(names) + 60,
+        left=left,
+    )
     axes.right -= 150
     for i, (name, effect, share) in enumerate(zip(names, effects, stability)):
         y = axes.top + row * i
@@ -185,11 +192,10 @@ def curve_chart(
     edges = axes.at(np.linspace(min(x), max(x), len(rows) + 1), 0)[0]
     for left, right, count in zip(edges, edges[1:], rows):
         high = 0.3 * (axes.bottom - axes.top) * count / max(*rows, 1)
-        place = (
-            f'x="{left:.1f}" y="{axes.bottom - high:.1f}" width="{right - left:.1f}" '
-            f'height="{high:.1f}"'
+        axes.add(
+            f'<rect x="{left:.1f}" y="{axes.bottom - high:.1f}" width="{right - left:.1f}" '
+            f'height="{high:.1f}" fill="#e3e6ea"/>'
         )
-        axes.add(f'<rect {place} fill="#e3e6ea"/>')
     axes.frame(name, "adds to the score", x_ticks=ticks(min(x), max(x), 4))
     for colour, curve in zip([BLUE, ORANGE, "#3c9a5f", "#a14fb0", "#b33a3a", GREY] * 10, curves):
         axes.line(x, curve, colour)

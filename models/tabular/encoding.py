@@ -243,8 +243,7 @@ class TableEncoding:
         ValueError
             If a column is missing or invalid; see :meth:`ColumnEncoding.encode`.
         """
-        missing = [name for name in self.sources if name not in frame.columns]
-        if missing:
+        if missing := [name for name in self.sources if name not in frame.columns]:
             raise ValueError(
                 f"the table has no column {first_of(list(map(repr, missing)), 5)}, which the model "
                 "requires"
@@ -436,11 +435,10 @@ def part_of(numbers: np.ndarray, form: str) -> np.ndarray:
     present = np.isfinite(numbers)
     seconds = np.rint(numbers[present] * 86400).astype(np.int64)
     months = seconds.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
-    day = seconds // 86400
     parts = {
         "year": months // 12 + 1970,
         "month": months % 12,
-        "weekday": (day + 3) % 7,
+        "weekday": (seconds // 86400 + 3) % 7,
         "hour": seconds // 3600 % 24,
     }[form]
     values, codes = np.unique(parts, return_inverse=True)

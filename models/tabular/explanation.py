@@ -81,10 +81,9 @@ class Contributions:
         """
         with naming_extra("to_shap requires the package shap", "shap"):
             import shap
-        one = len(self.outputs) == 1
         base = np.tile(self.base, (len(self.values), 1))
         parts = {"data": self.data.to_numpy(), "feature_names": list(self.names)}
-        if one:
+        if len(self.outputs) == 1:
             return shap.Explanation(self.values[:, :, 0], base[:, 0], **parts)
         return shap.Explanation(self.values, base, output_names=list(self.outputs), **parts)
 

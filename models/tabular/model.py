@@ -170,8 +170,7 @@ class TabularModel(ModelFile):
         if self.encoding is not None:
             return self.encoding.encode(X)
         if hasattr(X, "columns"):
-            missing = [name for name in self.selected if name not in X.columns]
-            if missing:
+            if missing := [name for name in self.selected if name not in X.columns]:
                 raise ValueError(
                     f"the table has no column {missing[0]!r}, which the model requires"
                 )
@@ -360,9 +359,12 @@ def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveMod
         responses = np.where(
             level[:, None, None], low + additive.knots[:, :, None] * (high - low), responses
         )
-    selected = position[additive.selected]
     moved = AdditiveModel(
-        selected, additive.knots, responses, additive.missing_responses, additive.intercept
+        position[additive.selected],
+        additive.knots,
+        responses,
+        additive.missing_responses,
+        additive.intercept,
     )
     return moved, encoding.only(used.tolist())
 

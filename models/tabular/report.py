@@ -363,8 +363,7 @@ def _alternatives(selection: Selection) -> str:
         c["name"]: [f"{a['name']} ({a['cost']:.1%})" for a in c["alternatives"]]
         for c in selection.columns
     }
-    rows = [(name, ", ".join(others)) for name, others in costs.items() if others]
-    if not rows:
+    if not (rows := [(name, ", ".join(others)) for name, others in costs.items() if others]):
         return (
             "<h2>Alternatives</h2><p>No other column could replace a selected one for less "
             "than 5% of the loss.</p>"
@@ -378,10 +377,9 @@ def _alternatives(selection: Selection) -> str:
 
 
 def _left_out(selection: Selection) -> str:
-    reasons = by_reason(selection.table.left_out).items()
     rows = [
         (why, str(len(names)), ", ".join(names[:50]) + (", …" if len(names) > 50 else ""))
-        for why, names in reasons
+        for why, names in by_reason(selection.table.left_out).items()
     ]
     body = (
         table(["reason", "columns", "names"], rows, numbers=(1,))
@@ -397,5 +395,6 @@ def _how(selection: Selection) -> str:
     settings = ", ".join(
         f"{name} = {value}" for name, value in selection.settings.items() if value is not None
     )
-    model = type(selection.model).__name__
-    return "<h2>Settings</h2>" + small(f"annealed {__version__}, {model}; {escape(settings)}.")
+    return "<h2>Settings</h2>" + small(
+        f"annealed {__version__}, {type(selection.model).__name__}; {escape(settings)}."
+    )

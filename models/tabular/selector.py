@@ -316,8 +316,12 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
             The axes of the plot.
         """
         columns = self._selection().columns
-        effects = [column["effect"] for column in columns]
-        return plot_bars(list(map(shown, columns)), effects, "effect on the score", ax=ax)
+        return plot_bars(
+            list(map(shown, columns)),
+            [column["effect"] for column in columns],
+            "effect on the score",
+            ax=ax,
+        )
 
     def plot_path(self, ax: Any = None) -> Any:
         """Plot the held-out scores against the number of columns.

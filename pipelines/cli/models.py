@@ -27,8 +27,14 @@ def list_command(as_json: AsJson = False) -> None:
     for name in models.list_models():
         path = models.resolve_model(name)
         header = read_header(path)
-        facts = {"kind": header["kind"], "file": str(path), "summary": header.get("summary")}
-        rows.append({"name": name, **facts})
+        rows.append(
+            {
+                "name": name,
+                "kind": header["kind"],
+                "file": str(path),
+                "summary": header.get("summary"),
+            }
+        )
     print_answer(rows, as_json, "", ["name", "kind", "summary"])
 
 
@@ -96,8 +102,7 @@ def show(
     if as_json:
         print_json(header)
         return
-    card = path.with_suffix(".md")
-    if card.is_file():
+    if (card := path.with_suffix(".md")).is_file():
         typer.echo(re.sub(r"<!--.*?-->\n?", "", card.read_text(encoding="utf-8")))
     typer.echo(json.dumps(header, indent=2, ensure_ascii=False))
 

@@ -84,8 +84,9 @@ def train(
     console.log(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
     if not n_heads:
         console.log("there are no head boxes, so head words are not used", quiet)
-    photographs = pets.Photographs(files, features.side)
-    model = models.ImageClassifier(features, settings).fit(photographs, [f.label for f in files])
+    model = models.ImageClassifier(features, settings).fit(
+        pets.Photographs(files, features.side), [f.label for f in files]
+    )
     if n_heads and HEADS not in model.scorers:
         console.log("a class has too few head boxes, so head words are not used", quiet)
     model.save(out)

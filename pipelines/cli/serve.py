@@ -96,5 +96,9 @@ def warmup(
                 "compiling": seconds_compiling() - compiled,
             }
         )
-    columns = {"part": "part", "seconds": "seconds", "compiling": "compilation"}
-    print_answer({"name": "warmup", "rows": rows}, as_json, "compiled", columns)
+    print_answer(
+        {"name": "warmup", "rows": rows},
+        as_json,
+        "compiled",
+        {"part": "part", "seconds": "seconds", "compiling": "compilation"},
+    )

@@ -284,8 +284,10 @@ def _on_workers(address: str, work: Callable, model: Any, items: Iterable[Any]) 
         while True:
             with _scheduler_errors(address):
                 ahead = 2 * max(1, len(client.nthreads()))  # the number of workers varies
-                for item in islice(todo, max(0, ahead - len(futures))):
-                    futures.append(client.submit(operator.call, held, item, pure=False))
+                futures += [
+                    client.submit(operator.call, held, item, pure=False)
+                    for item in islice(todo, max(0, ahead - len(futures)))
+                ]
                 if not futures:
                     return
                 answer = futures.popleft().result()

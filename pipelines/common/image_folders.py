@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from math import prod
 from pathlib import Path
 
 from ...vision.images import image_size
@@ -22,8 +23,7 @@ def list_images(folder: str | Path) -> list[Path]:
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
-    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES)
-    if not paths:
+    if not (paths := sorted(p for p in folder.iterdir() if p.suffix.lower() in IMAGE_SUFFIXES)):
         raise ValueError(f"{folder}: the folder contains no images")
     return paths
 
@@ -36,8 +36,7 @@ def are_few(paths: Sequence[str | os.PathLike[str]]) -> bool:
     pixels = 0
     for path in paths[: MAX_FEW + 1]:
         with suppress(ValueError):  # an unreadable photograph takes no time
-            width, height = image_size(path)
-            pixels += width * height
+            pixels += prod(image_size(path))
     return len(paths) <= MAX_FEW and pixels <= MAX_FEW_PIXELS
 
 
@@ -46,8 +45,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True)
-            missing = [name for name in columns if name not in (reader.fieldnames or [])]
-            if missing:
+            if missing := [name for name in columns if name not in (reader.fieldnames or [])]:
                 raise ValueError(
                     f"{path}: missing columns {', '.join(missing)}; expected {', '.join(columns)}"
                 )
@@ -83,8 +81,7 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
 
 
 def _names_on_stdin() -> list[str]:
-    lines = [line for line in (line.rstrip("\r\n") for line in sys.stdin) if line]
-    if not lines:
+    if not (lines := [line for line in (line.rstrip("\r\n") for line in sys.stdin) if line]):
         raise ValueError("-: stdin is empty; expected a list of paths, one per line")
     return lines
 

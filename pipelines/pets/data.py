@@ -105,8 +105,7 @@ def _from_names(folder: Path) -> list[PetFile]:
     another kind of name."""
     files = []
     for path in _images(folder) if folder.is_dir() else []:
-        match = re.fullmatch(r"([^.]+)\.(\d+)", path.stem)
-        if match is None:
+        if (match := re.fullmatch(r"([^.]+)\.(\d+)", path.stem)) is None:
             return []
         files.append((match[1], int(match[2]), path))
     return [PetFile(path, label) for label, _, path in sorted(files)]
@@ -155,26 +154,21 @@ def _from_official(folder: Path) -> list[PetFile]:
     for split, name in (("train", "trainval.txt"), ("test", "test.txt")):
         if (folder / "annotations" / name).is_file():
             splits |= {row[0]: split for row in _official_rows(folder / "annotations" / name)}
-    files = []
-    for name, _, species, _ in _official_rows(folder / "annotations" / "list.txt"):
-        head = _official_head(folder / "annotations" / "xmls" / f"{name}.xml")
-        breed = name.rsplit("_", 1)[0]
-        files.append(
-            PetFile(
-                folder / "images" / f"{name}.jpg",
-                SPECIES[species],
-                head,
-                breed,
-                splits.get(name, ""),
-            )
+    return [
+        PetFile(
+            folder / "images" / f"{name}.jpg",
+            SPECIES[species],
+            _official_head(folder / "annotations" / "xmls" / f"{name}.xml"),
+            breed=name.rsplit("_", 1)[0],
+            split=splits.get(name, ""),
         )
-    return files
+        for name, _, species, _ in _official_rows(folder / "annotations" / "list.txt")
+    ]
 
 
 def _official_rows(path: Path) -> Iterable[list[str]]:
     for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        row = text.split()
-        if not row or row[0].startswith("#"):
+        if not (row := text.split()) or row[0].startswith("#"):
             continue
         if len(row) != 4 or row[2] not in SPECIES:
             raise ValueError(

@@ -66,9 +66,8 @@ def divide(files: Sequence[PetFile]) -> tuple[list[PetFile], list[PetFile]]:
 
     If the data have no split, all photographs are test photographs.
     """
-    train = [f for f in files if f.split == "train"]
     test = [f for f in files if f.split == "test"] if any(f.split for f in files) else list(files)
-    return train, test
+    return [f for f in files if f.split == "train"], test
 
 
 def classified(part: str, files: Sequence[PetFile]) -> np.ndarray:
@@ -93,15 +92,13 @@ def evaluate_classifier(
         raise ValueError(
             "the test split has no photographs; expected one or more, or data without splits"
         )
-    unknown = sorted({f.label for f in test} - set(model.classes))
-    if unknown:
+    if unknown := sorted({f.label for f in test} - set(model.classes)):
         raise ValueError(
             f"class {unknown[0]!r} is unknown to the model; "
             f"expected one of {', '.join(model.classes)}"
         )
-    side = model.features.side
     rows, seconds = [], []
-    photographs = Photographs([*train, *test], side)
+    photographs = Photographs([*train, *test], model.features.side)
     for i in watch(range(len(photographs)), len(photographs)):
         row, took = timed(model.features.row, photographs[i])
         rows.append(sp.csr_matrix(row))
@@ -183,6 +180,7 @@ def _competitors(
         f"{k} nearest neighbours": KNeighborsClassifier(k),
         "linear SVM": LinearSVC(C=COST, random_state=0),
     }
-    for name, other in others.items():
-        rows.append(_row(part, name, X.shape[1], other.fit(X, y).predict(X_test) != y_test))
-    return rows
+    return rows + [
+        _row(part, name, X.shape[1], other.fit(X, y).predict(X_test) != y_test)
+        for name, other in others.items()
+    ]

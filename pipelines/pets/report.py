@@ -100,8 +100,7 @@ def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) 
     Each word is shown with patches from training photographs and the class that it supports.
     """
     additive = model.scorers[part][0]
-    chosen = [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]
-    if not chosen:
+    if not (chosen := [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]):
         return
     names = model.features.get_feature_names_out()
     figure = Figure(figsize=(1.0 * N_PATCHES + 1.5, 1.25 * len(chosen)), layout="constrained")
@@ -132,8 +131,7 @@ def draw_pairs(
     sDist of order 2 is fitted on the selected columns.
     """
     metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
-    pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
-    if not pairs:
+    if not (pairs := [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]):
         return
     names = model.features.get_feature_names_out()
     figure = Figure(figsize=(11, 1.35 * len(pairs)), layout="constrained")

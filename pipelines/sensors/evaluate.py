@@ -274,8 +274,8 @@ def _hidden_markov(X: np.ndarray, y: np.ndarray, days: np.ndarray) -> Predictor:
 
     def predict(X: np.ndarray, days: np.ndarray) -> np.ndarray:
         scores = X @ np.log(p).T + (1.0 - X) @ np.log1p(-p).T
-        lengths = np.unique(days, return_counts=True)[1]
-        return classes[ChainLoss(lengths, transitions).marginals(scores).argmax(axis=1)]
+        chain = ChainLoss(np.unique(days, return_counts=True)[1], transitions)
+        return classes[chain.marginals(scores).argmax(axis=1)]
 
     return predict
 

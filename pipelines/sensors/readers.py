@@ -127,10 +127,13 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     sensors = sorted(events.sensor.unique())
     places = events.drop_duplicates("sensor").set_index("sensor").place
     on, started = np.zeros((n, len(sensors)), bool), np.zeros((n, len(sensors)))
-    number = {sensor: i for i, sensor in enumerate(sensors)}
     first, last = _minute(events.start, begin), _minute(events.end, begin)
     for column, a, b, second in zip(
-        events.sensor.map(number), first, last, events.start.dt.second, strict=True
+        events.sensor.map({sensor: i for i, sensor in enumerate(sensors)}),
+        first,
+        last,
+        events.start.dt.second,
+        strict=True,
     ):
         on[a : b + 1, column] = True
         started[a, column] = max(started[a, column], 1.0 + second)
@@ -197,8 +200,7 @@ def _read_text(folder: Path, name: str, labelled: bool) -> tuple[pd.DataFrame, p
     names, places = _names(folder / f"{name}-sensor_names.txt")
     events["place"] = events.sensor.map(places).fillna("")
     events["sensor"] = [f"{names[i]} ({i})" if i in names else i for i in events.sensor]
-    activities = _activities(folder / f"{name}-activities.txt", labelled)
-    if activities is not None:
+    if (activities := _activities(folder / f"{name}-activities.txt", labelled)) is not None:
         activities["activity"] = activities.activity.replace(
             _names(folder / f"{name}-activity_names.txt")[0]
         )
@@ -236,8 +238,7 @@ def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
         ) from None
     if not header:
         raw = raw.rename(columns=dict(enumerate(columns)))
-    missing = [name for name in columns if name not in raw]
-    if missing:
+    if missing := [name for name in columns if name not in raw]:
         raise ValueError(f"{path}: column {missing[0]!r} is missing; expected {', '.join(columns)}")
     table = raw[list(columns)].apply(lambda column: column.str.strip())
 
@@ -261,8 +262,11 @@ def _names(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Read the name and place of each id; the result is empty if the file is missing."""
     if not path.is_file():
         return {}, {}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows = [[field.strip() for field in line.split(",")] for line in lines if line.strip()]
+    rows = [
+        [field.strip() for field in line.split(",")]
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.strip()
+    ]
     return {row[0]: row[1] for row in rows if len(row) > 1}, {
         row[0]: row[2] for row in rows if len(row) > 2
     }

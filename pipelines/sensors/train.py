@@ -61,9 +61,14 @@ def train_model(
     if n_sensors is not None:
         check_selection_kinds(kinds)
         X, groups = minute_features(minutes, kinds)
-        sizes = range(n_sensors, n_sensors + 1)
         selection = select_sensors(
-            METHODS[method], X, minutes.truth, minutes.days, groups, sizes, RIDGE
+            METHODS[method],
+            X,
+            minutes.truth,
+            minutes.days,
+            groups,
+            range(n_sensors, n_sensors + 1),
+            RIDGE,
         )[n_sensors]
         minutes = minutes.keep([minutes.sensors[i] for i in selection.sensors])
     X, _ = minute_features(minutes, kinds)

@@ -217,5 +217,8 @@ class _Lines(Response):
 
 
 def _error(error: RequestError) -> Response:
-    headers = {"Retry-After": "60"} if error.status == 503 else {}
-    return JSONResponse({"error": error.message}, error.status, headers)
+    return JSONResponse(
+        {"error": error.message},
+        error.status,
+        {"Retry-After": "60"} if error.status == 503 else {},
+    )

@@ -50,8 +50,7 @@ class OriginMiddleware:
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        reason = self._reason(Headers(scope=scope))
-        if reason is not None:
+        if (reason := self._reason(Headers(scope=scope))) is not None:
             await JSONResponse({"error": reason}, 403)(scope, receive, send_with_headers)
         else:
             await self._app(scope, receive, send_with_headers)
@@ -63,12 +62,9 @@ class OriginMiddleware:
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"http://{host.lower()}":
             return f"origin {origin[:100]!r} is not allowed; expected the origin of this page"
-        if (
-            headers.get("sec-fetch-site") == "cross-site"
-            and headers.get("sec-fetch-mode") != "navigate"
-        ):
-            return "the request comes from another site"
-        return None
+        crosses = headers.get("sec-fetch-site") == "cross-site"
+        navigates = headers.get("sec-fetch-mode") == "navigate"
+        return "the request comes from another site" if crosses and not navigates else None
 
     def _is_ours(self, host: str) -> bool:
         try:

@@ -68,8 +68,9 @@ class Labelling:
             *("--report", str(self.report.parent)),
             *("--category", self.labels.schema.category),
         ]
-        nothing = subprocess.DEVNULL
-        self._training = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=self._said)
+        self._training = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._said
+        )
 
     def training(self) -> dict[str, Any]:
         """Return the state of the training run, its last output, and whether a report exists.
@@ -149,8 +150,9 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
             )
         record: dict[str, Any] = json.loads(answer)
         if fields:
-            probabilities = [one["probability"] for one in record["objects"]]
-            labelling.certainty[version][path.name] = min(probabilities, default=0.0)
+            labelling.certainty[version][path.name] = min(
+                (one["probability"] for one in record["objects"]), default=0.0
+            )
         return record
 
     async def shown(request: Request) -> Response:

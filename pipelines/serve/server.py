@@ -81,11 +81,11 @@ def serve(
     labelling = None
     if label is not None:
         detector = None if model is None else load_model_of("keypoint detector", str(model))
-        schema = None if detector is None else detector.schema
-        labelling = Labelling(LabelFolder(label, schema), model)
+        labelling = Labelling(
+            LabelFolder(label, None if detector is None else detector.schema), model
+        )
     server_socket = listening(host, port)
-    bound = server_socket.getsockname()[1]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{bound}/"
+    url = f"http://{f'[{host}]' if ':' in host else host}:{server_socket.getsockname()[1]}/"
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -95,9 +95,8 @@ def serve(
                 if open_page:
                     webbrowser.open(url)
 
-    app = make_app(WorkerPool(workers), host, labelling)
     config = uvicorn.Config(
-        app,
+        make_app(WorkerPool(workers), host, labelling),
         http=BoundedConnection,
         log_level="error",
         server_header=False,

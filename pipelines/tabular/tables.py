@@ -240,8 +240,7 @@ def read_matrix(path: Path) -> Matrix:
     ValueError
         If the file cannot be read.
     """
-    name = check_table(path)
-    return _read_npz(path) if name.endswith(".npz") else _read_svmlight(path)
+    return _read_npz(path) if check_table(path).endswith(".npz") else _read_svmlight(path)
 
 
 def read_frame(
@@ -407,8 +406,9 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow import parquet
 
     if path.stat().st_size <= _SMALL:
-        table = parquet.read_table(path, pre_buffer=False, page_checksum_verification=True)
-        return table.to_pandas(split_blocks=True, self_destruct=True)
+        return parquet.read_table(
+            path, pre_buffer=False, page_checksum_verification=True
+        ).to_pandas(split_blocks=True, self_destruct=True)
     columns: dict[str, Any] = {}
     with parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
         names = file.schema_arrow.empty_table().to_pandas().columns

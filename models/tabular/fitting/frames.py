@@ -113,8 +113,7 @@ def check_names(names: Sequence[str], include: Sequence[str], exclude: Sequence[
     for option, given in (("--include", include), ("--exclude", exclude)):
         for name in given:
             check_column(name, names, option)
-    both = set(include) & set(exclude)
-    if both:
+    if both := set(include) & set(exclude):
         raise ValueError(
             f"column {min(both)!r} is named by both --include and --exclude; name it in only "
             "one of them"

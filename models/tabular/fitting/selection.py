@@ -383,8 +383,7 @@ def check_target(y: np.ndarray, task: str) -> None:
                 f"the target contains continuous values such as {fractional[0]:g}; "
                 "expected labels for --task classification"
             )
-        n_classes = len(np.unique(y))
-        if n_classes > max(2, len(y) / 2):
+        if (n_classes := len(np.unique(y))) > max(2, len(y) / 2):
             otherwise = ", or --task regression" if y.dtype.kind in "iuf" else ""
             raise ValueError(
                 f"the target has {n_classes} distinct labels in {len(y)} rows; "

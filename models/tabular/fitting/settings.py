@@ -54,8 +54,7 @@ def units_of(table: Table, prefixes: Sequence[str]) -> np.ndarray:
     """
     units = table.encoding.groups.copy()
     for prefix in prefixes:
-        numbers = [i for i, name in enumerate(table.names) if name.startswith(prefix)]
-        if not numbers:
+        if not (numbers := [i for i, name in enumerate(table.names) if name.startswith(prefix)]):
             raise ValueError(
                 f"--group {prefix}: no usable column has this prefix; the columns are "
                 f"{', '.join(table.names[:10])}"

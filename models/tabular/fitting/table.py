@@ -239,11 +239,11 @@ class Table:
         # classes are integers
         labels = self.y.astype(int) if self.y.dtype.kind == "f" else self.y
         remaining = self.take(np.delete(np.arange(len(self.y)), single))
-        for i in single:
-            remaining.notes.append(
-                f"class {labels[i]!s} has only one row (row {self.rows[i] + 1}), which was "
-                "dropped (override: --keep-rare)"
-            )
+        remaining.notes.extend(
+            f"class {labels[i]!s} has only one row (row {self.rows[i] + 1}), which was "
+            "dropped (override: --keep-rare)"
+            for i in single
+        )
         return remaining
 
     def sampled(self, task: str, seed: int, split_duplicates: bool = False) -> "Table":

@@ -330,8 +330,7 @@ def folds(table: Table, task: str, seed: int = 0) -> Splits:
             for low, high in pairwise(ends)
         ]
     elif table.row_groups is not None:
-        n = min(N_FOLDS, len(np.unique(table.row_groups)))
-        if n < 2:
+        if (n := min(N_FOLDS, len(np.unique(table.row_groups)))) < 2:
             raise ValueError(
                 "--row-groups: all rows are in one group; expected at least two groups"
             )

@@ -30,8 +30,8 @@ PAGES = {
 
 NAMES = """# Python API
 
-Import a name from its package: `from annealed.learners import FSAClassifier`. Docstrings list parameters, shapes, units and errors,
-often with an example: `help(FSAClassifier)`.
+Import a name from its package: `from annealed.learners import FSAClassifier`. FSA means feature selection with annealing.
+Docstrings describe parameters, shapes, units and errors, often with an example. To read one, call `help(FSAClassifier)`.
 """
 
 GROUPS = {
@@ -40,7 +40,7 @@ GROUPS = {
             "FSAClassifier FSARegressor FSARanker Constraints PiecewiseLinear Refinement "
             "Schedule ScoreCardClassifier"
         ),
-        "Sizes and paths": "FSAClassifierCV FSARegressorCV FSAPath",
+        "Choice of the number of features": "FSAClassifierCV FSARegressorCV FSAPath",
         "Statistical guarantees": (
             "FDRSelector FSAInference selection_pvalues selection_stability SelectionStability"
         ),
@@ -94,14 +94,14 @@ _GALLERY = "[{}](../examples/gallery/{}.py)"
 PLOTS = {
     "plot_path": _GALLERY.format("coefficients along a path", "01_path"),
     "plot_responses": _GALLERY.format("response curves", "02_responses"),
-    "plot_schedule": _GALLERY.format("features left after each step", "06_out_of_core"),
+    "plot_schedule": _GALLERY.format("number of features after each step", "06_out_of_core"),
     "plot_coefficients": _GALLERY.format("coefficients", "16_plots"),
     "plot_scores": _GALLERY.format("scores by the number of columns", "15_data_frame"),
     "plot_bars": _GALLERY.format("effects of columns", "15_data_frame"),
-    "plot_loss": _GALLERY.format("loss along the steps", "16_plots"),
+    "plot_loss": _GALLERY.format("loss at each step", "16_plots"),
     "plot_inclusion": _GALLERY.format("inclusion probabilities", "16_plots"),
     "plot_interactions": _GALLERY.format("interacting columns", "16_plots"),
-    "plot_chains": _GALLERY.format("traces of the chains", "16_plots"),
+    "plot_chains": _GALLERY.format("traces of Markov chains", "16_plots"),
 }
 
 

@@ -1,11 +1,13 @@
 """Seconds per photograph of every mode of the face detector (``faces_comparison.py`` compares other
 detectors).
 
-    python benchmarks/faces_speed.py [--data DATA/faces] [--model faces]
+    python benchmarks/faces_speed.py [--data DATA/faces] [--model faces] [--cases]
 
 Twenty photographs of the test set are resized to 640x480 (the rest of the frame repeats the
 border). Times are processor seconds of one thread: the median over photographs of the faster of two
-warm runs; other processes on the machine may affect it.
+warm runs; other processes on the machine may affect it. ``--cases`` prints only the times of the
+default search: frames of 640x480 and enlarged frames of 12 megapixels with and without faces, and
+the frames per second of clips in which such frames move.
 """
 
 import argparse
@@ -19,18 +21,27 @@ from pathlib import Path
 import cv2
 import numpy as np
 from annealed.models import load_model
+from annealed.models.keypoints.detections import DetectionOptions
+from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.detect import detect_many
 from annealed.pipelines.keypoints.measures import judge
+from annealed.pipelines.keypoints.video import frame_processor
 from annealed.vision.images import read_image
-from common import new_parser, seconds_of, timed
+from common import new_parser, print_head, print_line, seconds_of, timed
 
 SIZE = (640, 480)
 
 
 def fitted(image):
     """Return a photograph in a frame of 640x480, with its annotations transformed accordingly."""
-    pixels = read_image(image.path)
+    frame, scale = fitted_frame(read_image(image.path))
+    points = (image.instances + 0.5) * scale - 0.5
+    return frame, points, image.ignore * scale
+
+
+def fitted_frame(pixels):
+    """Return a photograph in a frame of 640x480, and the scale of the photograph."""
     height, width = pixels.shape[:2]
     scale = min(SIZE[0] / width, SIZE[1] / height)
     small = cv2.resize(
@@ -39,12 +50,7 @@ def fitted(image):
         interpolation=cv2.INTER_AREA if scale < 1 else 1,
     )
     below, right = SIZE[1] - small.shape[0], SIZE[0] - small.shape[1]
-    points = (image.instances + 0.5) * scale - 0.5
-    return (
-        cv2.copyMakeBorder(small, 0, below, 0, right, cv2.BORDER_REPLICATE),
-        points,
-        image.ignore * scale,
-    )
+    return cv2.copyMakeBorder(small, 0, below, 0, right, cv2.BORDER_REPLICATE), scale
 
 
 def seconds(work, images):
@@ -70,12 +76,41 @@ def eyes(detections, photographs, faces):
     return hits / points, false / len(detections)
 
 
+def clip(frame, n_frames=50):
+    """Yield frames of a clip in which a frame moves by up to 60 pixels at up to 8 per frame."""
+    for number in range(n_frames):
+        shift = 60 * np.sin(0.13 * number), 40 * np.sin(0.1 * number)
+        matrix = np.array([[1, 0, shift[0]], [0, 1, shift[1]]])
+        yield cv2.warpAffine(frame, matrix, SIZE, borderMode=cv2.BORDER_REPLICATE)
+
+
+def seconds_per_frame(detector, frame):
+    frames = [(number / 25, pixels) for number, pixels in enumerate(clip(frame))]
+    follow = frame_processor(detector, "off", DetectionOptions(roll=0))
+    return timed(lambda: [follow(pixels, at) for at, pixels in frames])[1] / len(frames)
+
+
+def print_cases(detector, with_faces, empty):
+    """Print the times of the default search."""
+    print_head("case", "frames", "faces", "median seconds", "mean seconds")
+    for name, frames in {"with faces": with_faces, "without faces": empty}.items():
+        for size, some in (SIZE, frames), ((4000, 3000), frames[::10]):
+            pixels = [cv2.resize(frame, size, interpolation=cv2.INTER_CUBIC) for frame in some]
+            n_faces = sum(len(detector.find(frame).instances) for frame in pixels)
+            took = [min(seconds_of(partial(detector.find, frame), 2)) for frame in pixels]
+            numbers = f"{np.median(took):.4f}", f"{np.mean(took):.4f}"
+            print_line(f"{size[0]}x{size[1]} {name}", len(pixels), n_faces, *numbers)
+    took = [seconds_per_frame(detector, frame) for frame in with_faces[:4]]
+    print(f"\nclips: {1 / np.median(took):.1f} frames per second")
+
+
 def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument(
         "--data", type=Path, default=Path(os.environ.get("ANNEALED_DATA", ".")) / "faces"
     )
     parser.add_argument("--model", default="faces")
+    parser.add_argument("--cases", action="store_true")
     parser.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     cv2.setNumThreads(1)
@@ -84,6 +119,10 @@ def main(argv=None):
     detector, loading = timed(lambda: load_model(options.model))
     photographs = [fitted(image) for image in (images[:1] if options.cold else images)]
     pixels = [photograph[0] for photograph in photographs]
+    if options.cases:
+        empty = [fitted_frame(read_image(p))[0] for p in list_images(options.data / "background")]
+        print_cases(detector, pixels, empty[-40::2])
+        return
     if options.cold:
         start = time.process_time()
         detector.detect(pixels[0], mode="prune+regress")

@@ -321,7 +321,7 @@ def plot_loss(model: Any, *, ax: Any = None, **line: Any) -> Any:
 def plot_inclusion(
     model: Any, *, n_features: int = 30, threshold: float = 0.5, ax: Any = None
 ) -> Any:
-    """Plot the highest inclusion probabilities of the columns, as estimated by the chains.
+    """Plot the highest inclusion probabilities of the columns, estimated by the Markov chains.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def plot_inclusion(
 
 
 def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
-    """Plot a graph of interacting columns whose edges are transitions of the chains.
+    """Plot a graph of interacting columns, in which edges are transitions of the Markov chains.
 
     Parameters
     ----------
@@ -412,7 +412,7 @@ def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
 
 
 def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
-    """Plot chain traces of the log likelihood and the number of atoms, with the split R-hat.
+    """Plot traces of Markov chains: the log likelihood and number of atoms, with the split R-hat.
 
     Parameters
     ----------

@@ -356,8 +356,8 @@ def check_array(
 ) -> np.ndarray:
     """Return an array of a model file after validation.
 
-    The array must exist, have the given type and shape, where None means any length, and be in the
-    given range.
+    The array must exist, be in the given range, and have the given type and shape, where None means
+    any length.
     """
     if name not in arrays:
         raise ValueError(f"{path}: the file is damaged (array {name!r} is missing)")

@@ -204,7 +204,7 @@ def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
     elif np.issubdtype(pixels.dtype, np.floating):
         if not np.isfinite(pixels).all() or pixels.min() < 0 or pixels.max() > 1:
             raise ValueError(
-                f"image has dtype {pixels.dtype} and NaN or values outside [0, 1]; "
+                f"image has dtype {pixels.dtype} and contains NaN or values outside [0, 1]; "
                 "expected finite values from 0 to 1"
             )
         pixels = np.rint(pixels * 255).astype(np.uint8)

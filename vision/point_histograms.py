@@ -88,13 +88,7 @@ def cut_frame(
     first = level.from_image([corner.real, corner.imag])
     step = scale_rotation / unit * level.scale
     matrix = np.array([[step.real, -step.imag, first[0]], [step.imag, step.real, first[1]]])
-    colour = cv2.warpAffine(
-        level.image,
-        matrix,
-        size,
-        flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
-        borderMode=cv2.BORDER_REPLICATE,
-    )
+    colour = level.warped(matrix, size)
     return Frame(np.asarray(cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY), np.uint8), origin, unit)
 
 
@@ -162,44 +156,50 @@ def _plain_histograms(
 def _histograms(
     pixels: np.ndarray, xs: np.ndarray, ys: np.ndarray, cell: int, clip: float, floor: float
 ) -> np.ndarray:
-    sums = _cell_sums(pixels, cell)
-    height, width = sums.shape[0], sums.shape[1]
+    shares, bins = _split_gradients(pixels)
+    height, width = pixels.shape[0] - cell + 1, pixels.shape[1] - cell + 1
     n = len(xs)
-    out = np.empty((n, CELLS * CELLS * DIRECTIONS), np.float32)
+    out = np.zeros((n, CELLS * CELLS * DIRECTIONS), np.float32)
     half = np.float32(0.5 * (CELLS - 1))
-    # Entry (y, x) holds the sums of the cell that starts at pixel (y, x), whose centre lies half a
-    # cell further.
+    # A cell is interpolated between those that start at whole pixels; these start half a cell
+    # before its centre.
     shift = np.float32(0.5 * (cell - 1))
+    left = np.empty(CELLS, np.int64)
+    across = np.empty((CELLS, cell + 1), np.float32)
     for p in range(n):
-        square = np.float32(0.0)
+        for j in range(CELLS):
+            x = min(
+                max(xs[p] + (np.float32(j) - half) * np.float32(cell) - shift, np.float32(0.0)),
+                np.float32(width - 1.001),
+            )
+            left[j] = int(x)
+            across[j] = np.float32(1)
+            across[j, cell] = x - np.float32(left[j])
+            across[j, 0] = np.float32(1) - across[j, cell]
         for i in range(CELLS):
             y = min(
                 max(ys[p] + (np.float32(i) - half) * np.float32(cell) - shift, np.float32(0.0)),
                 np.float32(height - 1.001),
             )
-            y0 = int(y)
-            fy = y - np.float32(y0)
-            for j in range(CELLS):
-                x = min(
-                    max(xs[p] + (np.float32(j) - half) * np.float32(cell) - shift, np.float32(0.0)),
-                    np.float32(width - 1.001),
-                )
-                x0 = int(x)
-                fx = x - np.float32(x0)
-                a = (np.float32(1) - fy) * (np.float32(1) - fx)
-                b = (np.float32(1) - fy) * fx
-                c = fy * (np.float32(1) - fx)
-                d = fy * fx
-                start = (i * CELLS + j) * DIRECTIONS
-                for k in range(DIRECTIONS):
-                    value = (
-                        a * sums[y0, x0, k]
-                        + b * sums[y0, x0 + 1, k]
-                        + c * sums[y0 + 1, x0, k]
-                        + d * sums[y0 + 1, x0 + 1, k]
-                    )
-                    out[p, start + k] = value
-                    square += value * value
+            top = int(y)
+            below = y - np.float32(top)
+            for row in range(cell + 1):
+                down = np.float32(1)
+                if row == 0:
+                    down -= below
+                elif row == cell:
+                    down = below
+                for j in range(CELLS):
+                    values = out[p, (i * CELLS + j) * DIRECTIONS :]
+                    for k in range(cell + 1):
+                        weight = down * across[j, k]
+                        column = left[j] + k
+                        for part in range(2):
+                            direction = np.uint64(bins[part, top + row, column])
+                            values[direction] += weight * shares[part, top + row, column]
+        square = np.float32(0.0)
+        for t in range(CELLS * CELLS * DIRECTIONS):
+            square += out[p, t] * out[p, t]
         scale = np.float32(1.0) / (np.sqrt(square) + np.float32(floor * cell * cell))
         for t in range(CELLS * CELLS * DIRECTIONS):
             out[p, t] = min(out[p, t] * scale, np.float32(clip))
@@ -207,44 +207,30 @@ def _histograms(
 
 
 @jit
-def _cell_sums(pixels: np.ndarray, cell: int) -> np.ndarray:
-    """Sum the gradient in each direction over cells; entry (y, x, k) belongs to the cell that
-    starts at pixel (y, x)."""
+def _split_gradients(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Split the gradient at each pixel between two directions, one along an axis and one diagonal.
+
+    The weights, which are positive, and the directions are returned.
+    """
     height, width = pixels.shape
-    rows = np.zeros((height, width, DIRECTIONS), np.float32)
+    shares = np.empty((2, height, width), np.float32)
+    bins = np.empty((2, height, width), np.uint8)
     diagonal = np.float32(np.sqrt(2.0))
+    padded = np.empty((3, width + 2), np.int32)
     for y in range(height):
-        above, below = max(y - 1, 0), min(y + 1, height - 1)
-        for x in range(width):
-            gx = np.float32(pixels[y, min(x + 1, width - 1)]) - np.float32(pixels[y, max(x - 1, 0)])
-            gy = np.float32(pixels[below, x]) - np.float32(pixels[above, x])
+        for i in range(3):
+            row = pixels[min(max(y + i - 1, 0), height - 1)]
+            padded[i, 0], padded[i, width + 1] = row[0], row[width - 1]
+            for x in range(width):
+                padded[i, x + 1] = row[x]
+        for x in range(np.uint64(width)):
+            gx = padded[1, x + 2] - padded[1, x]
+            gy = padded[2, x + 1] - padded[0, x + 1]
             ax, ay = abs(gx), abs(gy)
-            # The gradient is a sum of two neighbouring directions, one along an axis and one
-            # diagonal, with positive weights.
-            if ax >= ay:
-                axis = 0 if gx >= 0 else 4
-            else:
-                axis = 2 if gy >= 0 else 6
-            corner = (1 if gy >= 0 else 7) if gx >= 0 else (3 if gy >= 0 else 5)
-            rows[y, x, axis] += abs(ax - ay)
-            rows[y, x, corner] += diagonal * min(ax, ay)
-    wide = width - cell + 1
-    tall = height - cell + 1
-    across = np.empty((height, wide, DIRECTIONS), np.float32)
-    total = np.empty(DIRECTIONS, np.float32)
-    for y in range(height):
-        for k in range(DIRECTIONS):
-            total[k] = 0
-        for x in range(width):
-            for k in range(DIRECTIONS):
-                total[k] += rows[y, x, k]
-            if x >= cell - 1:
-                for k in range(DIRECTIONS):
-                    across[y, x - cell + 1, k] = total[k]
-                    total[k] -= rows[y, x - cell + 1, k]
-    sums = np.zeros((tall, wide, DIRECTIONS), np.float32)
-    for y in range(cell):
-        sums[0] += across[y]
-    for y in range(1, tall):
-        sums[y] = sums[y - 1] + across[y + cell - 1] - across[y - 1]
-    return sums
+            shares[0, y, x] = np.float32(abs(ax - ay))
+            shares[1, y, x] = diagonal * np.float32(min(ax, ay))
+            right, down = np.int32(gx >= 0), np.int32(gy >= 0)
+            # 0 to the right, 2 down, 4 to the left, 6 up
+            bins[0, y, x] = 4 - 4 * right if ax >= ay else 6 - 4 * down
+            bins[1, y, x] = (7 - 6 * down) if right else (5 - 2 * down)
+    return shares, bins

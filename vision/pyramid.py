@@ -1,7 +1,8 @@
 """Gaussian image pyramid."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import cache, partial
 
 import cv2
 import numpy as np
@@ -9,14 +10,14 @@ import numpy.typing as npt
 
 from ..learners.parameters import check_integer, check_real
 
-# For images with more pixels than LARGE, levels with more than KEPT are recomputed on demand. Both
+# For images with more pixels than LARGE, levels with more than KEPT are recomputed on access. Both
 # values are heuristic: all levels of a photograph take 10 bytes per pixel, and computing a level
 # takes less than a hundredth of the time needed to search it.
 LARGE, KEPT = 32_000_000, 4_000_000
 
 
 def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the pixel that contains each point by rounding its coordinates half up.
+    """Return the pixel that contains each point; coordinates are rounded half up.
 
     Parameters
     ----------
@@ -31,21 +32,73 @@ def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.floor(np.asarray(xy, dtype=np.float64) + 0.5).astype(np.int64)
 
 
-@dataclass(frozen=True)
 class Level:
     """Level of a pyramid.
 
-    Attributes
+    Parameters
     ----------
-    image : ndarray of shape (h, w, 3), uint8
-        Resampled image.
+    image : ndarray of shape (h, w, 3), uint8, or function
+        Resampled image, or a function without parameters that returns it and is called whenever
+        the image is accessed.
     scale : float
         Number of pixels of the level per pixel of the image: 1 for the image itself, 0.5 for half
         its size.
     """
 
-    image: npt.NDArray[np.uint8]
-    scale: float
+    def __init__(
+        self, image: npt.NDArray[np.uint8] | Callable[[], npt.NDArray[np.uint8]], scale: float
+    ):
+        self._image, self.scale = image, scale
+
+    @property
+    def image(self) -> npt.NDArray[np.uint8]:
+        """Resampled image."""
+        return self._image() if callable(self._image) else self._image
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        return self.image.shape[:2]
+
+    def part(self, x: int, y: int, width: int, height: int) -> npt.NDArray[np.uint8]:
+        """Return the pixels of a rectangle that starts at pixel (x, y).
+
+        Parameters
+        ----------
+        x, y : int
+            First pixel; border pixels are repeated beyond the level.
+        width, height : int
+            Sides of the rectangle.
+
+        Returns
+        -------
+        ndarray of shape (height, width, 3), uint8
+        """
+        image, (rows, columns) = self.image, self.shape
+        if 0 <= x <= columns - width and 0 <= y <= rows - height:
+            return image[y : y + height, x : x + width]
+        inside = (np.arange(at, at + n) for at, n in ((y, height), (x, width)))
+        return image[np.ix_(*(i.clip(0, n - 1) for i, n in zip(inside, (rows, columns))))]
+
+    def warped(
+        self, matrix: npt.NDArray[np.float64], size: tuple[int, int]
+    ) -> npt.NDArray[np.uint8]:
+        """Sample an image bilinearly; border pixels are repeated beyond the level.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (2, 3)
+            Affine transform from the pixels of the result to the level.
+        size : tuple of int
+            Width and height of the result.
+
+        Returns
+        -------
+        ndarray of shape (height, width, 3), uint8
+        """
+        flags, border = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, cv2.BORDER_REPLICATE
+        warped = cv2.warpAffine(self.image, matrix, size, flags=flags, borderMode=border)
+        return np.asarray(warped, np.uint8)
 
     def from_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Convert image coordinates to this level: ``(xy + 0.5) * scale - 0.5``.
@@ -106,18 +159,6 @@ class _Octaves:
             self.last = None  # freed before the next one is computed
             self.last = k, self.level(k)
         return self.last[1]
-
-
-class _LargeLevel(Level):
-    """Level whose image is computed on access."""
-
-    def __init__(self, octaves: _Octaves, k: int, scale: float):
-        for name, value in (("_octaves", octaves), ("_k", k), ("scale", scale)):
-            object.__setattr__(self, name, value)
-
-    @property
-    def image(self) -> npt.NDArray[np.uint8]:  # type: ignore[override]
-        return self._octaves.made_again(self._k)  # type: ignore[attr-defined]
 
 
 def gaussian_pyramid(
@@ -188,7 +229,8 @@ def gaussian_pyramid(
         if min(sides) < min_size or scale < min_scale * (1 - 1e-9):
             return levels
         again = large and sides[0] * sides[1] > KEPT
-        levels.append(_LargeLevel(octaves, k, scale) if again else Level(octaves.level(k), scale))
+        compute = partial(octaves.made_again, k) if again else cache(partial(octaves.level, k))
+        levels.append(Level(compute, scale))
         k += 1
 
 

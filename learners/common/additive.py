@@ -76,7 +76,7 @@ class AdditiveModel:
 
     @classmethod
     def from_estimator(cls, estimator: Any, by_importance: bool = False) -> Self:
-        """Create a model from ``coef_``, or ``knots_`` and ``responses_``, of a fitted selector.
+        """Create a model from the coefficients, or the knots and responses, of a fitted selector.
 
         Parameters
         ----------

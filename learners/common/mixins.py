@@ -34,7 +34,8 @@ class SparseInputMixin:
 class AvailableWhere:
     """Method that is available only if a check passes; otherwise, access raises the check's error.
 
-    Unlike with :func:`sklearn.utils.metaestimators.available_if`, the error states the reason.
+    Unlike :func:`sklearn.utils.metaestimators.available_if`, it raises an error that states the
+    reason.
     """
 
     def __init__(self, check: Callable[[Any], object], method: Callable[..., Any]) -> None:

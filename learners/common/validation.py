@@ -86,7 +86,7 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
 
 
 def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **options: Any) -> Any:
-    """Return X, or X and y, after :func:`check_container` and scikit-learn's ``validate_data``.
+    """Check X, or X and y, with :func:`check_container` and ``validate_data``, and return them.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """Base classes of designs, the interface between the solvers and the data.
 
 A design represents a matrix with centred and scaled columns without copying it. Feature j consists
-of ``width`` adjacent columns u_j(x): one column for a linear response, or the B + 1 hat functions
-for a piecewise-linear response. With the column means m_j and one scale s_j per feature, the scores
-are
+of ``width`` adjacent columns u_j(x): one column for a linear response, or B + 1 hat functions for a
+piecewise-linear response with B bins. With the column means m_j and one scale s_j per feature, the
+scores are
 
     sum_j (u_j(x_j) - m_j) s_j . coef_j
 
@@ -325,7 +325,7 @@ class Design:
     def unstandardise(
         self, coef: np.ndarray, intercept: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Convert coefficients and intercept from standardised to raw columns u_j(x).
+        """Convert coefficients and intercept from standardised to raw columns.
 
         Parameters
         ----------

@@ -132,7 +132,7 @@ class DaskDesign(OutOfCoreDesign):
 
     @property
     def knots(self) -> np.ndarray | None:
-        """Knots of shape (n_features, B + 1); None for linear responses."""
+        """Knots of shape (n_features, n_bins + 1); None for linear responses."""
         return self.coding.knots
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ class Coding:
     ----------
     mean, inv : ndarray or None
         Means and inverse scales of the columns; None before the first pass over the data.
-    knots : ndarray of shape (m, B + 1) or None
+    knots : ndarray of shape (m, n_bins + 1) or None
         Knots of each column; None for linear responses.
     even, missing : bool
         Whether the knots are equidistant, and whether the data contain NaN.
@@ -148,7 +148,7 @@ def first_read(
 
 
 def add_first_reads(*parts: Any) -> Any:
-    """Add the sums of several tiles, relative to the first row of the first tile."""
+    """Add the sums of several tiles after shifting them to the first row of the first tile."""
     if isinstance(parts[0], np.ndarray):
         return add(*parts)
     shift, weight, rest, total, square, product = parts[0]
@@ -178,7 +178,7 @@ def gradient(values: np.ndarray, state: State, slopes: tuple[np.ndarray, ...]) -
 
 
 def beside(pair: Rows, _: object) -> Rows:
-    """Return targets and weights on the worker that holds their tile."""
+    """Return targets and weights, so that a task moves them to the worker that holds their tile."""
     return pair
 
 

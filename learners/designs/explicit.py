@@ -23,7 +23,7 @@ class ExplicitDesign(Design):
     mean : ndarray of shape (n_features, width)
         Mean of each column.
     inv : ndarray of shape (n_features,)
-        Means and inverse scales of the standardisation.
+        Inverse scale of each feature.
     n_knots : int, default 1
         Number of columns that form the response curve.
     knots : ndarray of shape (n_features, n_knots) or None, default None

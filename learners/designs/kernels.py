@@ -23,7 +23,7 @@ _FEW, _TILE = 64, 512
 
 
 def encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.ndarray) -> None:
-    """Write the codes of a block of rows of m columns for arbitrary knots, of shape (m, B + 1)."""
+    """Write the codes of a block of rows of m columns for any knots, of shape (m, n_bins + 1)."""
     for first in range(0, len(knots), _FEW):
         x, edges = X[:, first : first + _FEW], knots[first : first + _FEW]
         bins = np.zeros(x.shape, np.uint8)
@@ -110,7 +110,7 @@ def encode_even(
 def encode_even_columns(
     X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray
 ) -> None:
-    """Encode as :func:`encode_even` does, for a column-major X."""
+    """Encode a column-major X as :func:`encode_even` does."""
     n, m = X.shape
     zero = top - top
     half, nan = zero + X.dtype.type(0.5), zero + X.dtype.type(MISSING)
@@ -336,9 +336,9 @@ def fused_rows(
 ) -> None:
     """Compute the loss and gradient of a row-major matrix in one pass.
 
-    ``partial``, of shape (n_chunks, m), is initially zero; ``sums`` has shape (n_chunks, 2). With
-    ``columns``, X is filled with these columns of ``source`` in the same pass, through its writable
-    view ``target``.
+    ``partial``, of shape (n_chunks, m), is initially zero; ``sums`` has shape (n_chunks, 2). If
+    ``columns`` is given, X is filled with these columns of ``source`` in the same pass, through
+    ``target``, a writable view of X.
     """
     for c in range(begin, end):
         stop = min(X.shape[0], (c + 1) * CHUNK)
@@ -372,7 +372,7 @@ def first_rows(
     residual: np.ndarray,
     partial: np.ndarray,
 ) -> None:
-    """Compute the sums of w d, w d^2 and r d, with d = x - shift, of a row-major matrix.
+    """Compute the sums of :func:`.first_sums` for a row-major matrix.
 
     ``partial``, of shape (n_chunks, 3, m), is initially zero.
     """

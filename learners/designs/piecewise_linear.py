@@ -134,7 +134,7 @@ class PiecewiseDesign(CodedDesign):
         sample_weight: np.ndarray,
         missing: bool | None = None,
     ) -> Self:
-        """Encode a dense matrix of m columns with ascending knots, of shape (m, B + 1).
+        """Encode a dense matrix of m columns with ascending knots, of shape (m, n_bins + 1).
 
         If ``missing`` is None, it is determined from X.
         """

@@ -55,8 +55,8 @@ class PiecewiseLinear(BaseEstimator):
         """Compute the ascending knots of each column.
 
         The knots are equidistant between minimum and maximum (Barbu et al. 2014, section 4.1), or
-        at the weighted quantiles b / B. If ties make quantiles coincide, the knots are quantiles of
-        the distinct values.
+        at the weighted quantiles b / n_bins for b = 0, ..., n_bins. If ties make quantiles
+        coincide, the knots are quantiles of the distinct values.
 
         Parameters
         ----------

@@ -86,7 +86,7 @@ class TorchPiecewiseDesign(CodedDesign):
     ----------
     codes : torch.Tensor of shape (n_features, n_samples), uint8
         Position of each value relative to the knots; 255 for NaN.
-    lines : ndarray of shape (n_features, B + 1)
+    lines : ndarray of shape (n_features, n_bins + 1)
         Knots of each feature.
     missing : bool
         Whether NaN has a separate coefficient.

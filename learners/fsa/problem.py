@@ -250,7 +250,7 @@ class FitProblem:
 def fit_problem(
     estimator: Any, X: Any, targets: np.ndarray, weight: np.ndarray, **facts: Any
 ) -> FitProblem:
-    """Return the problem of an estimator on validated data, with its constraints."""
+    """Return the problem that an estimator solves on validated data, with its constraints."""
     names, allowed = getattr(estimator, "feature_names_in_", None), varying_columns(X, weight)
     problem = FitProblem(X, targets, estimator.loss_, weight, names=names, allowed=allowed, **facts)
     if estimator.constraints is None:
@@ -261,9 +261,9 @@ def fit_problem(
 def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
     """Return the columns of in-memory data that vary over the rows of positive weight.
 
-    The schedule, automatic sizes and information criteria depend on the number of these columns.
-    The result is None if all columns vary or all are constant. Later rows are read only for columns
-    that are constant so far, so the first rows suffice for most data.
+    The schedule, the automatic choice of the size and the information criteria depend on the number
+    of these columns. The result is None if all columns vary or all are constant. Later rows are
+    read only for columns that are constant so far, so the first rows suffice for most data.
 
     Examples
     --------
@@ -509,7 +509,7 @@ def _check_out_of_core(
 def reported_steps(
     reporter: Any, problem: FitProblem
 ) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
-    """Yield one function per callback of ``reporter``, to call after each annealing step.
+    """Yield the functions to call after each annealing step, one per callback of ``reporter``.
 
     Callbacks require scikit-learn 1.9 or later.
     """

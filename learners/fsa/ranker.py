@@ -81,11 +81,11 @@ class FSARanker(FSAEstimator):
         y : array of shape (n_samples,) or None, default None
             Relevance grades, where higher is better; not needed with ``pairs``.
         qid : array of shape (n_samples,) or None, default None
-            Query of each item. Only items of the same query are compared. Without ``qid`` and
-            ``pairs``, all items belong to one query.
+            Query of each item. Only items of the same query are compared. If neither ``qid`` nor
+            ``pairs`` is given, all items belong to one query.
         pairs : array of shape (n_pairs, 3) or None, default None
-            Preferences (i, j, r): item i should score above item j (r = 1), below it (r = 0) or the
-            same (r = 0.5). They replace ``y`` and ``qid``.
+            Preferences (i, j, r): item i should score above item j (r = 1), below it (r = 0), or as
+            high as it (r = 0.5). They replace ``y`` and ``qid``.
         sample_weight : array of shape (n_samples,) or None, default None
             Item weights. The weight of a pair is the product of its two item weights.
 

@@ -127,7 +127,7 @@ class Refinement(BaseEstimator):
 
 @dataclass
 class FitSettings:
-    """Validated parameters of one fit; the estimators describe them.
+    """Validated parameters of one fit, which the docstrings of the estimators describe.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ def conditional_pvalues(
     settings : FitSettings
         Settings of the fit.
     candidates : ndarray of int or None, default None
-        Units to test. The target is predicted by the same number of units. None means the units
+        Units to test. The target is predicted from the same number of units. None means the units
         that a fit selects, with the sizes from :func:`sizes_to_test`.
 
     Returns
@@ -159,7 +159,7 @@ def fits_without(
     candidates: np.ndarray,
     size: int,
 ) -> tuple[SupportProblem, list[Fit]]:
-    """Compute a fit of the target without each candidate, and the problem of the fits.
+    """Fit the target without each candidate; return the problem and one fit per candidate.
 
     If the fit to all units omits the candidate, this fit is used. Otherwise, the weaker half of its
     units is replaced by the units that have the steepest gradients without the candidate, since

@@ -160,7 +160,7 @@ def antisymmetric_statistics(
 def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
     """Return the threshold of knockoffs+, Barber and Candes (2015), eq. (1.9).
 
-    It is the smallest t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr.
+    For the statistics W, it is the smallest t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr.
 
     Returns
     -------

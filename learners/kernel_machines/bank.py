@@ -1,4 +1,4 @@
-"""Annealed bank: feature selection with annealing from thousands of random sparse frequencies.
+"""Annealed bank: selection of atoms by annealing from thousands of random sparse frequencies.
 
 A few further rounds replace candidates by variations of the remaining atoms. The variations are
 moves of the Markov chains, without the acceptance rule.

@@ -55,7 +55,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     n_steps : int, default 20000
         Number of moves per chain, at least 1.
     burn_in : int or None, default None
-        Number of moves before the first stored sample; None means half of them.
+        Number of moves before the first stored sample; None means half of ``n_steps``.
     n_chains : int, default 2
         Number of chains or banks, at least 1. Their predictions are averaged.
     max_components : int, default 40
@@ -99,16 +99,17 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     frequencies_ : csr_matrix of shape (n_atoms, n_features)
         Frequencies in radians per unit of X.
     phases_ : ndarray of shape (n_atoms,)
-        Phases of the atoms: the features are the cosine and sine of X frequencies_' - phases_.
+        Phases of the atoms; the features are the cosine and sine of ``X @ frequencies_.T -
+        phases_``.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of transitions within atoms per sample. State j + 1 is column j; state 0, the
+        Mean number of transitions within atoms per sample. State j + 1 is column j; state 0 is the
         end.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
         Number of atoms in each sample.
     acceptance_ : dict of str to float
         Acceptance rate of each type of move.
     r_hat_, effective_sample_size_ : dict of str to float
-        Convergence diagnostics [3]_ of each quantity; the worst value over the outputs.
+        Convergence diagnostics [3]_ of each quantity; the worst over the outputs.
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
         Log likelihood and number of atoms during each chain.
     n_features_in_, feature_names_in_

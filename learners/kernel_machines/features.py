@@ -59,7 +59,8 @@ class SparseFourierFeatures(AtomFeatures):
     frequencies_ : csr_matrix of shape (n_atoms, n_features)
         Frequencies of the atoms in radians per unit of X.
     phases_ : ndarray of shape (n_atoms,)
-        Phases of the atoms: the features are the cosine and sine of X frequencies_' - phases_.
+        Phases of the atoms: the features are the cosine and sine of ``X @ frequencies_.T -
+        phases_``.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 

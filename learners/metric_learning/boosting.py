@@ -1,6 +1,6 @@
 """Boosting of a metric W = sum_m w_m xi_m xi_m', as in Algorithm 2.2 of Ma (thesis).
 
-Each step adds one sparse matrix of rank one.
+Each step adds one sparse matrix of rank one, with weight w_m and unit vector xi_m.
 """
 
 import numbers
@@ -38,7 +38,7 @@ class SparseMetric:
     matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def add(self, support: np.ndarray, values: np.ndarray, weight: float) -> None:
-        """Add the matrix xi xi' times ``weight``."""
+        """Add ``weight`` times xi xi', where xi has the ``values`` in the columns ``support``."""
         new = [int(c) for c in support if c not in self.columns]
         self.columns = self.columns + new
         self.matrix = np.pad(self.matrix, (0, len(new)))
@@ -70,16 +70,16 @@ class SparseMetric:
     def trimmed(self, n_columns: int, variance: np.ndarray) -> "SparseMetric":
         """Restrict the metric to the ``n_columns`` columns that contribute most to the distance.
 
-        The contribution of a column is proportional to W_jj var_j. ``variance`` is computed on the
-        training rows, so that the choice does not depend on the column units. The resulting
-        submatrix is positive semi-definite.
+        The contribution of column j is proportional to W_jj times its variance. ``variance`` is
+        computed on the training rows, so that the choice does not depend on the column units. The
+        resulting submatrix is positive semi-definite.
         """
         kept = np.sort(np.argsort(-np.diag(self.matrix) * variance, kind="stable")[:n_columns])
         return SparseMetric([self.columns[i] for i in kept], self.matrix[np.ix_(kept, kept)])
 
 
 def beside(base: Matrix, Z: np.ndarray) -> np.ndarray:
-    """Return coordinates for W_0 = I: the standardised columns, followed by Z."""
+    """Return coordinates for an initial metric W_0 = I: the standardised columns, followed by Z."""
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 
@@ -128,7 +128,7 @@ class MetricBooster:
     metric : SparseMetric
         Current metric.
     margin : ndarray of shape (n,)
-        Margin y f of each row: mean squared distance to other classes minus that to the row's own
+        Margin of each row: mean squared distance to other classes minus that to the row's own
         class.
     path : list of (support, values, weight)
         Rank-one terms, one per step.

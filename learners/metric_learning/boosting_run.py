@@ -25,7 +25,8 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
     X : ndarray or CSR matrix of shape (n, p)
         Centred dense columns, or sparse columns.
     classes : ndarray of shape (n,), int
-        Class codes. More than two classes are treated one-vs-rest with the largest correlation.
+        Class codes. With more than two classes, the largest of the one-vs-rest correlations is
+        used.
     count : int
         Number of pairs to return.
 
@@ -36,8 +37,8 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
 
     Notes
     -----
-    X' diag(y) X is computed in blocks of rows, in O(n p^2) time and with O(p) memory per row of a
-    block.
+    The products of all pairs of columns are computed in blocks of rows, in O(n p^2) time and with
+    O(p) memory per row of a block.
     """
     n, p = X.shape
     sparse = sp.issparse(X)
@@ -79,9 +80,9 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
 def subspace(
     X: Matrix, features: FeatureMap, columns: list[int], L: np.ndarray, identity: bool
 ) -> np.ndarray:
-    """Map raw rows X to the subspace of L on the columns of a feature map.
+    """Map raw rows X to a subspace: multiply the given columns of the feature map by L'.
 
-    With W_0 = I, the coordinates start with all columns of X.
+    If the initial metric is the identity, the coordinates start with all columns of X.
     """
     Z = features.columns(X, columns) @ L.T
     return beside(features.base(X), Z) if identity else Z

@@ -193,8 +193,8 @@ class SDistCV(
         for name, values in grid.items():
             if name not in base.get_params():
                 raise ValueError(
-                    f"param_grid contains {name!r}, which is not a parameter of SDist; expected "
-                    f"some of {sorted(base.get_params())}"
+                    f"param_grid contains {name!r}, which is not a parameter of SDist; "
+                    f"valid parameters are {sorted(base.get_params())}"
                 )
             if isinstance(values, (str, numbers.Number)) or len(values) == 0:
                 raise ValueError(

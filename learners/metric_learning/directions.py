@@ -1,9 +1,10 @@
 """Direction of an sDist step: a sparse leading eigenvector of A = X~' L X~.
 
-A is not formed. It is the sum of the matrices weight_i M_i, where M_i is the average of (x_i -
-x_j)(x_i - x_j)' over the nearest rows j of other classes minus the average over those of the same
-class (Ma (thesis), below eqs. (2.4) and (2.12)). L is therefore a signed graph Laplacian with 2 k
-edges per row, and A v = X~'(L (X~ v)) costs O(n k) plus two products with X~.
+X~ contains the training rows in the feature map. A is not formed. It is the sum of the matrices
+weight_i M_i, where M_i is the average of (x_i - x_j)(x_i - x_j)' over the nearest rows j of other
+classes minus the average over those of the same class (Ma (thesis), below eqs. (2.4) and (2.12)). L
+is therefore a signed graph Laplacian with 2 k edges per row, and A v = X~'(L (X~ v)) costs O(n k)
+plus two products with X~.
 """
 
 from collections.abc import Callable
@@ -22,8 +23,10 @@ def laplacian(
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return the product u -> L u as a function that takes O(n k) time.
 
-    Entry i of the result is ``weight_i (mean over other j of (u_i - u_j) - mean over same j)``,
-    plus the opposite terms of the edges that end in i. The edge weights c form a sparse matrix.
+    There are n rows with k neighbours of each kind. Entry i of the result is ``weight_i`` times the
+    mean of u_i - u_j over the neighbours j of other classes, minus the mean over those of the same
+    class, plus the opposite terms of the edges that end in i. The edge weights form a sparse
+    matrix.
     """
     rows = np.hstack([other, same])
     known = rows >= 0
@@ -46,7 +49,7 @@ def laplacian(
 
 
 def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Compute the margins y f of Ma (thesis), eq. (2.3), for points Z of shape (n, d).
+    """Compute the margins of Ma (thesis), eq. (2.3), for points Z of shape (n, d).
 
     A margin is the mean squared distance to the neighbours of other classes minus that to the
     neighbours of the same class.
@@ -115,9 +118,10 @@ def truncated_power(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Compute the leading kappa-sparse eigenvector by Algorithm 2.1 of Ma (thesis).
 
-    The algorithm is a truncated power method. The shift is increased only when the value xi' A xi
-    decreases. A shift that makes A positive semi-definite, which is one reading of step (a), would
-    keep the iteration close to its start, as Ma (thesis) notes below Algorithm 2.1.
+    The algorithm is a truncated power method. The shift is increased only when xi' A xi decreases,
+    where xi is the current unit vector. A shift that makes A positive semi-definite, which is one
+    reading of step (a), would keep the iteration close to its start, as Ma (thesis) notes below
+    Algorithm 2.1.
 
     Parameters
     ----------
@@ -129,8 +133,8 @@ def truncated_power(
     kappa : int
         Number of entries to keep.
     shift : float
-        First shift. It is applied when the value decreases, and multiplied by ten each further
-        time.
+        First shift. It is applied when xi' A xi decreases for the first time, and multiplied by ten
+        at each further decrease.
 
     Returns
     -------
@@ -139,7 +143,7 @@ def truncated_power(
     values : ndarray
         Non-zero entries of a unit vector. The entry of largest absolute value is positive.
     value : float
-        Value of xi' A xi.
+        Value of xi' A xi for the returned vector xi.
     """
     support = strongest(np.abs(vector), kappa)
     values = _unit(vector[support])
@@ -181,7 +185,7 @@ def power_step(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute the sparse leading eigenvector by Lanczos steps and truncated power steps.
 
-    The Lanczos steps start from the last dense vector.
+    The Lanczos steps start from the dense vector of the previous step.
     """
     columns = booster.columns
     dtype = columns.base.dtype

@@ -136,13 +136,13 @@ class ExpandedColumns:
         return self.n_base + len(self.features.monomials)
 
     def times(self, v: np.ndarray) -> np.ndarray:
-        """Compute the product X~ v."""
+        """Compute the product of all columns and products with the vector ``v``."""
         out = self.base @ v[: self.n_base]
         q = self.n_columns - self.n_base
         return out + self._extra[:, :q] @ v[self.n_base :] if q else out
 
     def transposed_times(self, u: np.ndarray) -> np.ndarray:
-        """Compute the product X~' u."""
+        """Compute the product of each column or product with the vector ``u`` over the rows."""
         head = self.base.T @ u
         q = self.n_columns - self.n_base
         return np.concatenate([head, self._extra[:, :q].T @ u]) if q else head

@@ -46,14 +46,14 @@ class SDist(
 ):
     """Sparse nonlinear metric learnt by boosting, with a nearest-neighbour classifier.
 
-    Boosting adds one sparse matrix w_m xi_m xi_m' of rank one per step (Algorithm 2.2 of [1]_) to
-    minimise::
+    Boosting adds one sparse matrix of rank one per step (Algorithm 2.2 of [1]_) to minimise::
 
         sum_i exp(-f_W(x_i)),  f_W(x) = mean squared distance to the k nearest rows of other classes
                                          - mean squared distance to the k nearest rows of its own
 
     The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi consists of columns of
-    X and their products. The matrix W = sum_m w_m xi_m xi_m' is positive semi-definite and sparse.
+    X and their products. W = sum_m w_m xi_m xi_m' is positive semi-definite, with weight w_m and
+    direction xi_m of step m.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class SDist(
     solver : {"power", "sgd"}, default "power"
         Method that computes the direction of a step.
 
-        * "power": truncated power method, Algorithm 2.1 of [1]_;
+        * "power": truncated power method, Algorithm 2.1;
         * "sgd": stochastic (Oja) steps with informative truncation, sections 3.3.1 and 3.3.3 of
           [1]_.
     start : {"lanczos", "ones"}, default "lanczos"
@@ -77,11 +77,11 @@ class SDist(
     initial : {"zero", "identity"}, default "zero"
         Initial metric W_0. "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
-        Number of columns in the direction of each step, or a fraction in (0, 1), rho in [1]_.
+        Number of columns in the direction of each step, or a fraction in (0, 1) (rho in [1]_).
     n_steps : int, default 150
         Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
-        Fraction of the optimal step length, in (0, 1]; nu in eq. (2.22).
+        Fraction of the optimal step length, in (0, 1] (nu in eq. (2.22)).
     update_every : int, default 20
         Number of steps between searches for neighbours, at least 1.
     bagging : float, default 1.0
@@ -122,11 +122,11 @@ class SDist(
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
     columns_ : list of tuple of int
-        Columns of phi in the metric: (3,) is x3, and (3, 17) is x3 x17.
+        Columns of phi in the metric: (3,) is x3, (3, 17) is x3 x17.
     W_ : ndarray of shape (len(columns_), len(columns_))
         Metric on these columns.
     components_ : ndarray of shape (rank, len(columns_))
-        Factor L of W = L'L, with the strongest direction first.
+        Factor L of W = L'L, strongest direction first.
     selected_features_ : ndarray of int
         Columns of X in ``columns_``.
     interactions_ : list of str
@@ -142,8 +142,8 @@ class SDist(
 
     Notes
     -----
-    A step takes O(n k + n p) time, and the fit needs O(n p) memory.
-    See docs/metric.md for the differences from [1]_.
+    For n rows, a step takes O(n k + n p) time; the fit needs O(n p) memory. See docs/metric.md for
+    the differences from [1]_.
 
     References
     ----------
@@ -295,7 +295,8 @@ class SDist(
     def interactions_(self) -> list[str]:
         """Names of the products in the metric, in descending order of importance.
 
-        The importance is the contribution to the mean squared distance, W_jj times the variance.
+        The importance of product j is its contribution to the mean squared distance: W_jj times its
+        variance.
         """
         check_is_fitted(self)
         names = feature_names(self)

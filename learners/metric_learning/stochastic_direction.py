@@ -26,11 +26,12 @@ def sgd_step(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute the sparse leading eigenvector of A by stochastic (Oja) steps on parallel paths.
 
-    In each burst, a path samples ``BURST`` rows with probabilities proportional to their weights,
-    and one neighbour of each kind for each row. It then takes a step along the sampled A v.
-    Informative truncation (Algorithm 3.2) shrinks entry j of its vector by g k_j, where k_j is
-    the number of sampled differences in which column j is non-zero. The selection probability of a
-    column (3.9) is the fraction of bursts, over all paths, that leave its entry non-zero.
+    The matrix A is that of :mod:`.directions`. In each burst, a path samples ``BURST`` rows with
+    probabilities proportional to their weights, and one neighbour of each kind for each row. It
+    then takes a step along the sampled product of A and its vector. Informative truncation
+    (Algorithm 3.2) shrinks entry j of its vector by g k_j, where k_j is the number of sampled
+    differences in which column j is non-zero. The selection probability of a column, eq. (3.9), is
+    the fraction of bursts, over all paths, that leave its entry non-zero.
 
     After each stage, the columns with the lowest probabilities are dropped permanently, with ties
     broken by the mean over the paths. The threshold g is then set to the quantile of the updates

@@ -58,14 +58,14 @@ def ebic(
     unknown_dispersion: bool,
     gamma: float = 1.0,
 ) -> float:
-    """Compute the extended BIC, -2 log likelihood + degrees ln n + 2 gamma ln C(M, k) [1]_.
+    """Compute -2 log likelihood + degrees ln(n_samples) + 2 gamma ln C(n_units, k), as in [1]_.
 
     Parameters
     ----------
     value : float
         Mean loss. The term -2 log likelihood is twice the sum of the losses, which is exact for
         logistic losses. With an ``unknown_dispersion``, such as the variance for the squared loss,
-        the term is n ln(2 value).
+        the term is n_samples ln(2 value).
     n_samples : float
         Number of rows.
     k, n_units : int
@@ -104,7 +104,7 @@ def deviance(value: float, n_samples: float, unknown_dispersion: bool) -> float:
 
 
 def support_price(k: int, n_units: int) -> float:
-    """Compute the penalty 2 ln C(M, k) for the number of supports of size k."""
+    """Compute the penalty 2 ln C(n_units, k) for the number of supports of size k."""
     return float(2.0 * (gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)))
 
 

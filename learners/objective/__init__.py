@@ -1,4 +1,4 @@
-"""Terms of the objective: losses of the scores and priors on the coefficients.
+"""Terms of the objective: losses as functions of the scores, and priors on the coefficients.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -75,7 +75,7 @@ def diagonal_products(curvature: np.ndarray) -> list[HessianProduct]:
 
 
 class Loss(BaseEstimator):
-    """Differentiable loss of the scores, a weighted mean ``sum_i w_i loss(y_i, f_i)`` over rows.
+    """Differentiable loss: the weighted mean ``sum_i w_i loss(y_i, f_i)``, with scores f_i.
 
     Unless stated otherwise, the methods take three arrays and return arrays in the shape of the
     scores:
@@ -336,7 +336,7 @@ class JointLoss(Loss):
 
 
 class BandedLoss(JointLoss):
-    """Loss that equals ``base`` in a band of scores, and tangent parabolas outside the band.
+    """Loss that equals ``base`` in a band of scores, and parabolas tangent to it outside the band.
 
     The curvature is bounded.
 
@@ -347,7 +347,7 @@ class BandedLoss(JointLoss):
     centre : ndarray of shape (n_outputs,)
         Centre of the band.
     half_width : float, default 2.0
-        Half width of the band.
+        Half the width of the band.
     """
 
     def __init__(self, base: Loss, centre: np.ndarray, half_width: float = 2.0) -> None:
@@ -435,9 +435,10 @@ class RowLoss(Loss):
 
 
 class MarginLoss(RowLoss):
-    """Loss of the margin u = y f with y in {-1, +1}, summed over columns; y = 0 ignores a score.
+    """Loss of the margin u = y f, with target y in {-1, +1} and score f, summed over the columns.
 
-    Subclasses define functions of the margin, which accept and return arrays of any shape.
+    Scores with y = 0 are ignored. Subclasses define functions of the margin, which accept and
+    return arrays of any shape.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

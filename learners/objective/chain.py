@@ -1,10 +1,11 @@
 """Loss of a linear-chain conditional random field for sequences of labels.
 
-The score of labels c_1 ... c_T is sum_t f_t[c_t] + sum_t A[c_(t-1), c_t], where A contains the
-transition scores. Probabilities are the softmax of the scores of all label sequences. The loss is
-the negative log probability of the true labels, and its gradient in the scores f is the marginals
-minus the one-hot labels. The forward-backward algorithm is a compiled loop with scaling. If a scale
-underflows, a NumPy version with logarithms is used, which is also the reference in tests.
+The score of labels c_1 ... c_T is sum_t f_t[c_t] + sum_t A[c_(t-1), c_t], where f_t contains the
+class scores of row t, and A contains the transition scores. Probabilities are the softmax of the
+scores of all label sequences. The loss is the negative log probability of the true labels, and its
+gradient in the scores f is the marginals minus the one-hot labels. The forward-backward algorithm
+is a compiled loop with scaling. If a scale underflows, a NumPy version with logarithms is used,
+which is also the reference in tests.
 """
 
 import math

@@ -154,7 +154,7 @@ class _Logistic(MarginLoss):
 
 
 class LogisticLoss(_Logistic):
-    """Logistic loss ln(1 + exp(-y f)), Barbu et al. (2014), eq. (5)."""
+    """Logistic loss ln(1 + exp(-y f)) of target y and score f, Barbu et al. (2014), eq. (5)."""
 
     name = "logistic"
     kernel = kernels.LOGISTIC
@@ -236,7 +236,7 @@ class LorenzLoss(MarginLoss):
 
 
 class FlippedLogisticLoss(_Logistic):
-    """Logistic loss for flipped labels, -ln(flip + (1 - 2 flip) / (1 + exp(-u))).
+    """Logistic loss for flipped labels, -ln(flip + (1 - 2 flip) / (1 + exp(-u))) of the margin u.
 
     The loss is close to the logistic loss for correctly classified rows, and bounded by -ln(flip)
     for misclassified rows, so a few wrong labels have little influence. The noise level need not be
@@ -293,7 +293,7 @@ class FlippedLogisticLoss(_Logistic):
 
 
 class HingeLoss(MarginLoss):
-    """Hinge loss max(0, 1 - y f) of support vector machines.
+    """Hinge loss max(0, 1 - y f) of support vector machines, for target y and score f.
 
     It has no curvature and is therefore restricted to online learners.
     """
@@ -315,7 +315,7 @@ class HingeLoss(MarginLoss):
 
 
 class ExponentialLoss(MarginLoss):
-    """Exponential loss exp(-y f) of boosting, Ma (thesis), eq. (2.5).
+    """Exponential loss exp(-y f) of boosting, for target y and score f; Ma (thesis), eq. (2.5).
 
     Its curvature is unbounded, so no fixed step size is safe.
     """

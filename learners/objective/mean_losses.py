@@ -10,10 +10,10 @@ from .base import RowLoss
 
 
 class MeanLoss(RowLoss):
-    """Half the deviance of a target with mean exp(f) and variance mean ** ``power``.
+    """Half the deviance of a target with mean exp(f) and variance exp(f) ** ``power`` for score f.
 
-    This is the base class of losses with a log link. The loss is convex in the score f for powers
-    from 1 to 2.
+    This is the base class of losses with a log link. The loss is convex in f for powers from 1 to
+    2.
 
     References
     ----------

@@ -16,7 +16,8 @@ _MIN_QUERIES = 5  # fewer queries do not generalise to new queries (heuristic)
 class PairwiseLogisticLoss(Loss):
     """Ranking loss over pairs of rows, Barbu et al. (2014), eq. (17).
 
-    The loss is the weighted mean of ln(1 + exp(h_i - h_j)) - r_ij (h_i - h_j).
+    For scores h_i and preferences r_ij, the loss is the weighted mean over pairs of ln(1 + exp(h_i
+    - h_j)) - r_ij (h_i - h_j).
 
     Parameters
     ----------
@@ -205,8 +206,8 @@ def check_pairs(pairs: ArrayLike, n_samples: int) -> tuple[np.ndarray, np.ndarra
     Parameters
     ----------
     pairs : array of shape (n_pairs, 3)
-        Preferences (i, j, r): row i should score above row j (r = 1), below it (r = 0) or the same
-        (r = 0.5).
+        Preferences (i, j, r): row i should score above row j (r = 1), below it (r = 0), or as high
+        as it (r = 0.5).
     n_samples : int
         Number of rows of X.
 

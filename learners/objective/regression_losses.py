@@ -10,7 +10,7 @@ _MIN_MAJORISER = 0.001
 
 
 class HuberLoss(Loss):
-    """Huber loss of the residual u = f - y, which limits the influence of outliers.
+    """Huber loss of the residual u = f - y, with score f and target y; robust to outliers.
 
     The loss is ``u^2 / 2`` for ``|u| <= delta``, and ``delta |u| - delta^2 / 2`` otherwise.
 
@@ -51,7 +51,7 @@ class HuberLoss(Loss):
 
 
 class QuantileLoss(Loss):
-    """Smooth check loss of the residual u = y - f, which is minimal at the quantile q.
+    """Smooth check loss of u = y - f, with target y and score f; it is minimal at the quantile q.
 
     The loss is q u + width ln(1 + exp(-u / width)).
 

@@ -141,8 +141,8 @@ def survival_targets(y: Any) -> np.ndarray:
     ----------
     y : structured array of shape (n_samples,), or array or frame of shape (n_samples, 2)
         A structured array has a boolean field (True if the event was observed) and a field of
-        times, in any order, as in scikit-survival. Two columns are the time and the event (1 if
-        observed, 0 if censored), as in R's ``Surv``.
+        times, in any order, as in scikit-survival. An array of two columns contains the time and
+        the event (1 if observed, 0 if censored), as in R's ``Surv``.
 
     Returns
     -------

@@ -46,7 +46,7 @@ class Threshold(NamedTuple):
     If ``penalty`` is negative, coefficients shrink by ``burst * gravity`` after every ``burst``
     rows, with a constant step size (Algorithm 3.1). Otherwise, ``burst`` and ``gravity`` are 1, and
     coefficients shrink by ``penalty`` times the step size of each row, which decreases as 1 /
-    sqrt(t) (3.36).
+    sqrt(t) at row t, eq. (3.36).
     """
 
     burst: int
@@ -108,7 +108,7 @@ def stabilised_stage(
     The paths are ``first`` to ``last - 1``, and the method is that of Algorithms 3.2 and 3.3 of Ma
     (thesis). Path m processes the rows in the order ``orders[m]``. After every ``burst`` rows, each
     coefficient shrinks by ``gravity`` times the number of these rows in which its feature is
-    non-zero. Without ``count_all``, rows where the slope of the loss is zero do not count.
+    non-zero. Unless ``count_all`` is set, rows in which the slope of the loss is zero do not count.
     ``indices`` and ``seen`` are unsigned, which avoids checks for negative indices. No branch
     depends on which features occur in a burst, since the processor could not predict such a branch.
     """
@@ -230,11 +230,11 @@ def thresholded_pass(
     due: float,
     b: float,
 ) -> tuple[float, float]:
-    """Take gradient steps with soft thresholds.
+    """Take gradient steps with soft-thresholding.
 
-    Thresholds are deferred until a feature occurs. ``t`` is the number of earlier rows, ``due`` the
-    number of thresholds so far, each of size ``burst * gravity``, and ``done[j]`` the number
-    applied to w[j]. The intercept and the updated ``due`` are returned.
+    The thresholding of a coefficient is deferred until its feature occurs. ``t`` is the number of
+    earlier rows, ``due`` the number of thresholds so far, each of size ``burst * gravity``, and
+    ``done[j]`` the number applied to w[j]. The intercept and the updated ``due`` are returned.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent

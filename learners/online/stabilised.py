@@ -165,8 +165,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
         * "annealed": the features with the lowest selection probabilities (ties are broken by the
           mean coefficient), where ``schedule`` determines their number;
-        * "threshold": the features with a probability below ``threshold``, as printed. The result
-          is the mean of the last stage.
+        * "threshold": the features with a probability below ``threshold``, as printed in [1]_. The
+          result is the mean of the last stage.
     threshold : float, default 0.7
         Threshold pi_0 of the selection probability, in [0, 1].
     schedule : str, Schedule or function, default "inverse"
@@ -188,8 +188,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_paths : int, default 16
         Number M of paths, at least 1.
     min_bursts : int, default 0
-        Non-negative number of bursts. A feature is evaluated once it has occurred in more bursts
-        (delta_K, eq. (3.33)).
+        Non-negative number of bursts; a feature is evaluated once it has occurred in more than this
+        number (delta_K, eq. (3.33)).
     n_stages : int, default 100
         Number of stages in the schedule of ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None

@@ -1,4 +1,4 @@
-"""Online learners with soft thresholds: truncated gradient, FOBOS and dual averaging.
+"""Online learners with soft-thresholding: truncated gradient, FOBOS and dual averaging.
 
 See chapter 3 of Ma (thesis).
 """
@@ -67,7 +67,7 @@ class SoftThresholdClassifier(OnlineClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TruncatedGradientClassifier(SoftThresholdClassifier):
-    """Linear classifier with truncated gradient, that is, SGD with periodic soft thresholds.
+    """Linear classifier trained by truncated gradient descent: SGD with periodic soft-thresholding.
 
     The method is that of Langford et al. (2009) [1]_, Algorithm 3.1 of Ma (thesis) [2]_. On a
     stream of rows, it performs stochastic descent on the objective::
@@ -87,7 +87,7 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     learning_rate : float, default 0.3
         Positive step size, relative to the inverse mean squared row length.
     burst_size : int, default 5
-        Number K of rows between soft thresholds, at least 1.
+        Number K of rows between soft-thresholding steps, at least 1.
     fit_intercept : bool, default True
         Whether to fit an intercept, which is not shrunk.
     max_iter : int, default 20
@@ -157,10 +157,11 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FOBOSClassifier(SoftThresholdClassifier):
-    """Linear classifier with forward-backward splitting, that is, soft thresholds after every row.
+    """Linear classifier trained by forward-backward splitting: SGD with soft-thresholding.
 
-    The method is that of Duchi and Singer (2009) [1]_, eq. (3.36) of Ma (thesis) [2]_. On a stream
-    of rows, it minimises::
+    The method is that of Duchi and Singer (2009) [1]_, eq. (3.36) of Ma (thesis) [2]_.
+    Soft-thresholding follows the gradient step of every row. On a stream of rows, the method
+    minimises::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
 
@@ -220,7 +221,7 @@ class FOBOSClassifier(SoftThresholdClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RDAClassifier(SoftThresholdClassifier):
-    """Linear classifier with regularised dual averaging and an l1 penalty.
+    """Linear classifier trained by regularised dual averaging with an l1 penalty.
 
     The method is that of Xiao (2010) [1]_, eq. (3.35) of Ma (thesis) [2]_. On a stream of rows, it
     minimises::

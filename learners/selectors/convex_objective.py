@@ -63,7 +63,7 @@ def forward_backward_minimise(
         Number of coordinates to select, excluding the free coordinates. None stops according to
         ``delta`` or ``epsilon``.
     free : array-like of int, default ()
-        Coordinates that are always included and do not count.
+        Coordinates that are always included and do not count towards the number to select.
     criterion : {"gradient", "objective"}, default "gradient"
         Criterion for the coordinate to add: the largest derivative (FoBa-gdt), or the largest
         decrease in the objective when that coordinate alone changes (FoBa-obj).

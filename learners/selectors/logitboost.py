@@ -53,7 +53,8 @@ def weighted_sums(
 ) -> None:
     """Compute the sums of h x, h x^2 and g x over rows for standardised features x.
 
-    ``columns`` has shape (m, n), and ``out`` has shape (f, 3).
+    Here g and h are the gradient and curvature of each row. ``columns`` has shape (m, n), and
+    ``out`` has shape (f, 3).
     """
     for f in range(len(features)):
         j = features[f]
@@ -274,8 +275,8 @@ def boost(
 class LogitBoostClassifier(SelectingClassifier):
     """LogitBoost classifier on at most k features (Friedman et al. (2000) [1]_).
 
-    Boosting adds one weak learner f_t per round, on at most k different features j(t), to
-    minimise::
+    Round t of boosting adds a weak learner f_t on a single feature j(t). At most k different
+    features are used. The objective is::
 
         sum_i w_i loss(y_i, F(x_i)),   F(x) = constant + sum_t learning_rate f_t(x_j(t))
 

@@ -5,7 +5,8 @@ C_i). On the columns of cut t, w_t = sum_i alpha_i y_i x_i and f_t(alpha) = ||w_
 G(alpha), where G(alpha) = sum_i alpha_i ln alpha_i + (C_i - alpha_i) ln(C_i - alpha_i). The reduced
 problem is min over alpha of max over t of f_t(alpha). Its convex dual is multiple-kernel learning:
 a maximum over mixtures lambda of the cuts, of the minimum over u of sum_j u_j^2 / (2 d_j) + sum_i
-C_i loss(y_i z_i . u). Here d_j is the sum of lambda_t over the cuts that contain column j.
+C_i loss(y_i z_i . u). Here z_i is row i of the distinct columns of all cuts, u_j is the coefficient
+of column j, and d_j is the sum of lambda_t over the cuts that contain column j.
 """
 
 from dataclasses import dataclass
@@ -128,8 +129,8 @@ def coordinate_sweep(
 ) -> None:
     """Update ``alpha`` and ``w`` by a pass of coordinate descent, step 1 of Algorithm 2.
 
-    The objective is the smoothed maximum (11). ``A``, of shape (n, p), contains y_i x_i, where the
-    columns of cut t range from ``starts[t]`` to ``starts[t + 1]``. ``square``, of shape (n, T),
+    The objective is the smoothed maximum, eq. (11). ``A``, of shape (n, p), contains y_i x_i, where
+    the columns of cut t range from ``starts[t]`` to ``starts[t + 1]``. ``square``, of shape (n, T),
     contains their squared norms, and ``w`` is alpha' A.
     """
     n_cuts = len(starts) - 1
@@ -285,7 +286,7 @@ def newton_step(
     coef: np.ndarray,
     alpha: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Take a damped Newton step at a fixed mixture, in theta = u / root with root = sqrt(d).
+    """Take a damped Newton step at a fixed mixture, in theta = u / root; root_j is sqrt(d_j).
 
     Returns
     -------
@@ -323,8 +324,8 @@ def solve_newton(
     """Solve the reduced problem by alternating updates of the coefficients and of the mixture.
 
     The coefficients are updated by Newton's method for ridge logistic regression at the current
-    mixture. The mixture is then updated to lambda_t ~ lambda_t ||w_t||, which minimises sum_t
-    ||u_t||^2 / (2 lambda_t) with u_t = lambda_t w_t. Neither update increases the objective.
+    mixture. The weight lambda_t is then made proportional to lambda_t ||w_t||, which minimises
+    sum_t ||u_t||^2 / (2 lambda_t) with u_t = lambda_t w_t. Neither update increases the objective.
 
     Parameters
     ----------

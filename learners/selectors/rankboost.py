@@ -48,17 +48,17 @@ def _best_threshold(
 
 
 class RankBoost(BaseEstimator):
-    """RankBoost ranker on feature thresholds (Freund et al. (2003) [1]_), a baseline in [2]_.
+    """RankBoost ranker with threshold rules (Freund et al. (2003) [1]_), a baseline in [2]_.
 
-    Boosting adds one weak ranker h_t per round to minimise, over pairs in which item i should score
-    above item j::
+    Each round of boosting adds a weak ranker, which compares one feature with a threshold. The
+    objective, over pairs in which item i should score above item j, is::
 
         sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
 
-    Each round adds the weak ranker with the largest ``|r|``, where r = sum_ij D_ij (h(x_i) -
-    h(x_j)) for the current weights D, eq. (23) of [2]_. Its weight is alpha = 1/2 ln((1 + r) / (1 -
-    r)), the third method of [1]_. Pairs without a preference are ignored. Boosting ends early if
-    the ranking is perfect.
+    Here f(t) is the column of weak ranker t. The added weak ranker is that with the largest
+    ``|r|``, where r = sum_ij D_ij (h(x_i) - h(x_j)) for the weak ranker h and the current weights
+    D, eq. (23) of [2]_. Its weight is alpha = 1/2 ln((1 + r) / (1 - r)), the third method of [1]_.
+    Pairs without a preference are ignored. Boosting ends early if the ranking is perfect.
 
     Parameters
     ----------
@@ -115,7 +115,8 @@ class RankBoost(BaseEstimator):
         y : array of shape (n_samples,) or None
             Relevance grades, where higher is better; not needed with ``pairs``.
         qid : array of shape (n_samples,) or None
-            Query of each item. Without ``qid`` and ``pairs``, all items belong to one query.
+            Query of each item. If neither ``qid`` nor ``pairs`` is given, all items belong to one
+            query.
         pairs : array of shape (n_pairs, 3) or None
             Preferences (i, j, r): item i should score above item j if r > 0.5, and below it if r <
             0.5. The weight of the preference is ``|2 r - 1|``.

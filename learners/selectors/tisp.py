@@ -98,7 +98,7 @@ class _TISP(ScaledSelector):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TISPClassifier(_TISP, SelectingClassifier):
-    """Classifier on k features by quantile thresholding ([1]_; QTP in Barbu et al. (2017) [2]_).
+    """Classifier that selects k features by quantile thresholding ([1]_; QTP in [2]_).
 
     The objective, over the coefficients of at most k features, is::
 
@@ -176,7 +176,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
 
 
 class TISPRegressor(_TISP, SelectingRegressor):
-    """Regressor on k features by quantile thresholding ([1]_; QTP in Barbu et al. (2017) [2]_).
+    """Regressor that selects k features by quantile thresholding ([1]_; QTP in [2]_).
 
     The objective, over the coefficients of at most k features, is::
 

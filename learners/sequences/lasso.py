@@ -1,4 +1,4 @@
-"""Paths of l1 and group penalties for conditional random fields, by proximal gradient steps.
+"""Conditional random fields on a path of l1 or group penalties, by proximal gradient steps.
 
 These are the baselines of Liu et al. (2014) (L1-CRF). A sensor is selected if any of its
 coefficients is non-zero.

@@ -58,7 +58,7 @@ def find_sequences(
 ) -> Sequences:
     """Determine the sequences from their lengths or from one ID per row.
 
-    Without either, all rows form one sequence.
+    If neither is given, all rows form one sequence.
 
     Raises
     ------

@@ -104,7 +104,7 @@ class ForwardBackwardCRF(SelectingCRF):
         Positive stopping threshold for the criterion "gradient". The search stops when no unit has
         a gradient of this size.
     per_class : bool, default False
-        Whether a unit belongs to a single class, as in section 5 of [2]_. The number of a unit is
+        Whether a unit belongs to a single class, as in section 5 of [2]_. The index of a unit is
         then ``column * n_classes + class``, and a column is selected if any of its coefficients is
         selected.
     ridge, fit_transitions, fit_intercept, max_iter, tol : object

@@ -110,7 +110,7 @@ class UnitModel:
         return self.part.value_and_gradient(self.fit.with_coef(coef))[0]
 
     def costs(self) -> np.ndarray:
-        """Compute the increase in the objective without each selected unit, minus its penalty."""
+        """Compute the increase in the objective if a unit is removed, minus the unit's penalty."""
         return (
             np.array([self.value_without(unit) for unit in self.units])
             - self.value

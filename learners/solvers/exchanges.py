@@ -228,9 +228,9 @@ def swap(
     pool : Pool
         Units to exchange, including those of the support.
     support : ndarray of shape (k,), int
-        Positions in the pool of the units of the support.
+        Positions of the support units within the pool.
     fit : Fit
-        Fit of the support.
+        Fit on the support.
     n_tries : int, default 10
         Maximum number of exchanges to try individually.
     tol : float, default 1e-5
@@ -239,9 +239,9 @@ def swap(
     Returns
     -------
     support : ndarray of shape (k,), int
-        Positions in the pool of the units of the new support.
+        Positions of the new support units within the pool.
     fit : Fit
-        Fit of the new support.
+        Fit on the new support.
     change : ndarray of shape (k, n_units)
         Result of :func:`exchange_changes` for this support and fit.
     """
@@ -285,9 +285,9 @@ def regrow(
     Returns
     -------
     support : ndarray of shape (k,), int
-        Positions in the pool of the units of the new support.
+        Positions of the new support units within the pool.
     fit : Fit
-        Fit of the new support.
+        Fit on the new support.
     """
     k, some, n_columns = len(support), max(1, len(support) // 8), np.diff(pool.offsets)
     widest = min(2 * k, len(n_columns))
@@ -452,7 +452,7 @@ def proposed(
 
 
 def some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
-    """Return a subset of the rows to propose a support if there are many rows, else None."""
+    """Return a subset of the rows for proposing a support; None if there are few rows."""
     rows = np.flatnonzero(problem.sample_weight)
     n = max(_ROWS, _ROWS_PER_COLUMN * n_columns)
     if len(rows) < _MANY * n or not problem.loss.pointwise or problem.offset is not None:
@@ -573,9 +573,10 @@ def exchange_changes(
     """Predict the change in the objective for every exchange between support and pool.
 
     Adding unit j to the support S changes the coefficients of S by -C_j d_j, where C_j = H_SS^-1
-    H_Sj, d_j = -S_j^-1 g_j, and S_j is the Schur complement. Removing unit i afterwards costs
-    beta_i' ([H^-1]'_ii)^-1 beta_i' / 2. One product of support and pool suffices for all pairs. S
-    includes the intercept, which is never exchanged.
+    H_Sj and d_j = -(H_jj - H_jS C_j)^-1 g_j for the Hessian H and the gradient g. Removing unit i
+    afterwards costs b_i^T ([G^-1]_ii)^-1 b_i / 2, where b and G are the coefficients and the
+    Hessian after adding unit j. One product of support and pool suffices for all pairs. S includes
+    the intercept, which is never exchanged.
 
     Parameters
     ----------
@@ -584,9 +585,9 @@ def exchange_changes(
     pool : Pool
         Candidate units, including those of the support.
     support : ndarray of shape (k,), int
-        Positions in the pool of the units of the support.
+        Positions of the support units within the pool.
     fit : Fit
-        Fit of the support.
+        Fit on the support.
 
     Returns
     -------
@@ -636,9 +637,10 @@ def exchange_changes(
 
 
 def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
-    """Compute the products Z' W Z within each unit, as an array of shape (n_columns, widest).
+    """Compute the Hessian block of each unit, as an array of shape (n_columns, widest).
 
-    Units of several columns are processed one at a time, so that each product stays in the cache.
+    ``widest`` is the largest number of columns in a unit. Units of several columns are processed
+    one at a time, so that each product stays in the cache.
     """
     Z, offsets = pool.Z, pool.offsets
     if pool.single and isinstance(hessian_product, DiagonalProduct):

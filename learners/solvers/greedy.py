@@ -60,7 +60,7 @@ def greedy_search(
     backward: bool = True,
     fixed: Sequence[int] = (),
 ) -> tuple[list[int], list[Step]]:
-    """Repeatedly add the best unit, refit, and remove units whose gain is less than half its gain.
+    """Repeatedly add the best unit, refit, and remove units that gain less than half as much.
 
     The gain of a unit is the decrease in the objective that it causes, minus its penalty. The
     search ends, since the objective is lower whenever the search returns to the same size.

@@ -279,7 +279,7 @@ def refit(
 def hessian(
     problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np.ndarray
 ) -> np.ndarray:
-    """Compute the Hessian of one output for columns and intercept, from ``A1`` and W A1.
+    """Compute the Hessian of one output for columns and intercept, from ``A1`` and ``WA``.
 
     ``A1`` is the result of :meth:`SupportProblem.with_intercept`.
     """
@@ -292,7 +292,7 @@ def hessian(
 
 
 def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
-    """Return the minimum of the quadratic model around the fit of another support."""
+    """Return the minimum of the quadratic model around the fit on another support."""
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
     x = np.empty((A1.shape[1], len(fit.intercept)))
     for q, product in enumerate(fit.hessian_products):

@@ -13,9 +13,10 @@ N_STEPS = 100  # default number of steps
 
 
 def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Return the schedule of eq. (3) of Barbu et al. (2017), which reaches k at e = E / 2.
+    """Return the schedule of eq. (3) of Barbu et al. (2017), which reaches k after half the steps.
 
-    It is M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)) for e = 1, ..., E.
+    The number of features after step e is M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)) for M
+    features, E steps and speed mu.
 
     Examples
     --------
@@ -30,7 +31,7 @@ def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
     """Return the schedule M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of Barbu et al. (2014).
 
-    The curve and the scale of mu differ from those of :func:`inverse`.
+    See :func:`inverse` for the symbols. The curve and the scale of mu differ from those there.
     """
     e = np.arange(1, n_steps + 1)
     return _whole(np.maximum(k, n_features / (1.0 + e * mu) - 1.0 / n_steps), n_features, k)
@@ -39,7 +40,8 @@ def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarra
 def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
     """Return the schedule M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E).
 
-    It reaches k at e = E / 2 for mu = 1, and earlier for larger mu.
+    For mu = 1, it reaches k after half of the steps; for larger mu, earlier. See :func:`inverse`
+    for the symbols.
     """
     e = np.arange(1, n_steps + 1)
     return _whole(
@@ -50,7 +52,7 @@ def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 
 
 def linear(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Return the schedule that decreases linearly from M to k at e = E / (2 max(mu, 1))."""
+    """Return the schedule that falls linearly to k at step ``n_steps / (2 max(mu, 1))``."""
     e = np.arange(1, n_steps + 1)
     return _whole(
         k + (n_features - k) * np.maximum(0.0, 1.0 - 2.0 * e * max(mu, 1.0) / n_steps),

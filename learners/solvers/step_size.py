@@ -82,7 +82,7 @@ def safe_step(
 def start_direction(
     design: Design, y: np.ndarray, loss: Loss, sample_weight: np.ndarray, intercept: np.ndarray
 ) -> np.ndarray:
-    """Compute the gradient of the first output at zero, the direction for :func:`safe_step`."""
+    """Compute the gradient of the first output at zero, for use as ``direction``."""
     return design.gradient(loss.gradient(y, np.zeros(y.shape) + intercept, sample_weight)[:, :1])
 
 

@@ -117,6 +117,7 @@ def on_disk(
         If a file is damaged or of an unknown type, an array is not two-dimensional, a column is not
         numeric, or a limit is out of range.
     FileNotFoundError
+        If the file does not exist.
     ModuleNotFoundError
         If the package that reads this file format is not installed.
 

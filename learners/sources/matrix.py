@@ -58,7 +58,8 @@ def parse_bytes(limit: int | str) -> int:
         n_bytes = 0
     if n_bytes < 1:
         raise ValueError(
-            f"memory_limit={limit!r} is not valid; expected bytes such as 2000000000 or '2GB'"
+            f"memory_limit={limit!r} is not valid; expected a number of bytes such as 2000000000, "
+            "or text such as '2GB'"
         )
     return n_bytes
 

@@ -72,7 +72,7 @@ class Moments:
 
     @property
     def scale(self) -> np.ndarray:
-        """Compute the root of each column's summed squared deviations; 0 if due to rounding."""
+        """Compute the square root of each column's sum of squared deviations; 0 if constant."""
         scale = np.sqrt(np.diagonal(self.scatter))
         rounding = _ROUNDING * np.abs(self.mean) * np.sqrt(self.n_rows)
         return np.where(scale > rounding, scale, 0.0)

@@ -22,7 +22,7 @@ WHOLE, HEADS = "whole", "heads"
 
 @dataclass
 class ImageClassifier(ModelFile):
-    """Classifier of photographs by visual words and colours.
+    """Classifier that labels photographs by their visual words and colours.
 
     The features are those of Ma (thesis), section 4.1.2 [1]_, and columns are selected by FSA.
     Visual words of the head are also used if there is a head box.

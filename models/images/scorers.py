@@ -41,7 +41,7 @@ class AdditiveScorer:
     def of(cls, classifier: "learners.FSAClassifier") -> Self:
         """Create a scorer from a fitted classifier.
 
-        With two classes, the scores are -f / 2 and f / 2.
+        With two classes, the scores are -f / 2 and f / 2 for the score f of the classifier.
         """
         model = AdditiveModel.from_estimator(classifier, by_importance=True)
         responses, intercept = model.responses, np.atleast_1d(model.intercept)
@@ -124,7 +124,7 @@ class MetricScorer:
         Columns of the feature map: the positions of their factors in ``selected``, padded with -1.
     product_scale : ndarray of shape (q,), float64
     components : ndarray of shape (rank, q), float64
-        Matrix L with W = L'L.
+        Factor L of the metric W = L'L.
     points : ndarray of shape (n_train, rank), float64
         Training rows in the subspace.
     codes : ndarray of shape (n_train,), int64

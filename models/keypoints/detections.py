@@ -134,7 +134,8 @@ class Detection(NamedTuple):
     x, y : float
         Position in image pixels.
     score : float
-        Score of the window classifier. If instances are assembled, the log-odds of the probability.
+        Score of the window classifier, or the log-odds of the probability if instances are
+        assembled.
     size : float
         Side of the detection window in image pixels.
     probability : float or None

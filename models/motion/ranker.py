@@ -473,7 +473,7 @@ def read_features(pool: Any) -> Features:
         if unknown:
             raise ValueError(
                 f"representations {unknown} are unknown; "
-                f"expected some of {', '.join(REPRESENTATIONS)}"
+                f"valid representations are {', '.join(REPRESENTATIONS)}"
             )
         parts.append(part)
     if not parts:

@@ -244,16 +244,16 @@ class MotionChooser:
     """Choice of the number of motions by a conditional logit model [1]_.
 
     The best candidate of each number of motions is an alternative. Its utility is linear in its
-    features ("levels") and in their sums over the numbers from 3 to its own ("steps"), so a step
-    to a further motion has the same value whatever the number of motions before. Features of other
-    kinds than :class:`.PairFeatures` are not used.
+    features ("levels") and in their sums over the numbers from 3 to its own ("steps"), so an
+    additional motion is valued in the same way for any number of motions. Only features of
+    :class:`.PairFeatures` are used.
 
     Attributes
     ----------
     levels, steps : ndarray of int
         Columns of the features.
     weights : ndarray of shape (3 + n_levels + n_steps,)
-        Weights of the numbers 3 to 5, of the levels and of the steps.
+        Weights of the numbers of motions from 3 to 5, of the levels and of the steps.
 
     References
     ----------
@@ -370,7 +370,7 @@ def _conditional_logit(inputs: Sequence[np.ndarray], true: Sequence[int]) -> np.
 
 
 def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
-    """Return the best candidate of each number of motions, in ascending order of the number."""
+    """Return the best candidate for each number of motions, in ascending order of the number."""
     groups = [np.flatnonzero(mixed.n_motions == k) for k in np.unique(mixed.n_motions)]
     return mixed.only(
         np.array([rows[np.argmax(ranking.scores(mixed.features[rows]))] for rows in groups])

@@ -1,4 +1,4 @@
-"""Features of binary sensors for each minute."""
+"""Features computed from binary sensors for each minute."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -88,7 +88,7 @@ def check_kinds(kinds: Sequence[str]) -> None:
     if unknown or not kinds:
         raise ValueError(
             f"features {', '.join(unknown) or '(none)'} are not valid; "
-            f"expected some of {', '.join(KINDS)}"
+            f"valid features are {', '.join(KINDS)}"
         )
 
 

@@ -1,1 +1,1 @@
-"""Models of tables: fitted linear or piecewise-linear estimators that are stored in files."""
+"""Models for tabular data: fitted linear or piecewise-linear estimators, stored in files."""

@@ -103,7 +103,7 @@ def show(
 
 
 def info(as_json: AsJson = False) -> None:
-    """Print versions, threads, the cache folder and the shipped models.
+    """Print versions, the number of threads, the cache folder and the shipped models.
 
     \b
     Examples:

@@ -87,7 +87,7 @@ def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
             )
         if name not in known:
             raise ValueError(
-                f"{path}: setting {whole!r} is unknown; expected some of {', '.join(known)}"
+                f"{path}: setting {whole!r} is unknown; expected one of {', '.join(known)}"
             )
         example = known[name]
         read[name] = (

@@ -49,7 +49,9 @@ def write_frames(video: Path, out: Path, n: int) -> list[Path]:
         be written.
     """
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise ValueError(f"{out}: already exists; expected a new or empty folder")
+        raise ValueError(
+            f"{out}: the folder or file already exists; expected a new or empty folder"
+        )
     selected = set(different_frames(video, n))
     make_folder(out)
     paths = []

@@ -90,9 +90,7 @@ def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str])
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise ValueError(
-            f"{folder}: the folder cannot be written (no write permission in {parent})"
-        )
+        raise ValueError(f"{folder}: the folder is not writable (no write permission for {parent})")
     present = (
         sorted({path for pattern in patterns for path in folder.glob(pattern)})
         if folder.is_dir()

@@ -225,11 +225,11 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
     With the first two formats, an ``ignore.csv`` (image, x0, y0, x1, y1) may list boxes that may
     contain unannotated faces.
 
-    In nested folders, the name of the first folder is the collection of the photograph. Several
-    faces in a photograph have the files ``NAME_1.pts``, ``NAME_2.pts`` next to ``NAME.jpg``. The
-    photograph may also be copied to ``NAME_1.jpg``, ``NAME_2.jpg``, as in AFW; identical copies are
-    joined. The ``.pts`` format supports only faces. If a file is invalid, a ValueError that names
-    it is raised.
+    In nested folders, the name of the first folder is the collection of the photograph. If the
+    photograph ``NAME.jpg`` shows several faces, their files are ``NAME_1.pts``, ``NAME_2.pts`` and
+    so on. The photograph may also be copied to ``NAME_1.jpg``, ``NAME_2.jpg``, as in AFW; identical
+    copies are joined. The ``.pts`` format supports only faces. If a file is invalid, a ValueError
+    that names it is raised.
     """
     folder = Path(folder)
     if not folder.is_dir():

@@ -306,9 +306,7 @@ def _readable(
             result.images.append(item)
         yield item, pixels
     if not result.images:
-        raise ValueError(
-            f"none of the {len(result.errors)} photographs could be read ({result.errors[0]})"
-        )
+        raise ValueError(f"none of the photographs could be read ({result.errors[0]})")
 
 
 def _false_alarms(

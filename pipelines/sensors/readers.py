@@ -108,7 +108,7 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     Raises
     ------
     ValueError
-        If there are no events or no activities, or they span many years.
+        If there are no events or no activities, or they span too many years.
     """
     for table, what in ((events, "sensor events"), (activities, "activities")):
         if table is not None and not len(table):

@@ -485,7 +485,7 @@ def _read_npz(path: Path) -> Matrix:
         raise ValueError(
             f"{path}: X has dtype {X.dtype} and shape {X.shape}, and y has dtype {y.dtype} and "
             f"shape {y.shape}; "
-            "expected numeric arrays of shape (n, m) and (n,)"
+            "expected a numeric array of shape (n, m) and an array of shape (n,)"
         )
     labels = np.asarray(arrays.get("names", np.arange(X.shape[1])))
     if labels.shape != (X.shape[1],):

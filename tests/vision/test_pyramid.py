@@ -4,7 +4,7 @@ import weakref
 
 import numpy as np
 import pytest
-from annealed.vision import gaussian_pyramid, pyramid
+from annealed.vision import Level, gaussian_pyramid, pyramid
 from skimage.data import astronaut
 
 PHOTO = astronaut()
@@ -92,3 +92,15 @@ def test_large_levels_are_made_again_and_are_the_same(monkeypatch, max_scale):
     first = weakref.ref(levels[1].image)
     assert levels[1].image is first()
     assert levels[2].image.size and first() is None, "two large levels in memory"
+
+
+def test_parts_of_a_level_repeat_its_border():
+    image = np.random.default_rng(0).integers(0, 256, (9, 12, 3), np.uint8)
+    padded = np.pad(image, ((40, 40), (40, 40), (0, 0)), mode="edge")
+    for x, y, width, height in ((2, 3, 5, 4), (-4, 6, 8, 9), (-15, -18, 6, 5), (13, 2, 7, 30)):
+        expected = padded[y + 40 : y + 40 + height, x + 40 : x + 40 + width]
+        np.testing.assert_array_equal(Level(image, 1.0).part(x, y, width, height), expected)
+        matrix = np.array([[1.0, 0, x], [0, 1, y]])
+        np.testing.assert_array_equal(
+            Level(lambda: image, 1.0).warped(matrix, (width, height)), expected
+        )

@@ -349,7 +349,7 @@ def candidates(
     families: Iterable[Family] = JOINED_FAMILIES,
     n_runs: int = 30,
 ) -> list[Candidate]:
-    """Return the distinct candidate segmentations of all families in all their dimensions.
+    """Return the distinct candidate segmentations of all families, for all their settings.
 
     Parameters
     ----------

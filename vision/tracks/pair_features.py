@@ -33,7 +33,8 @@ class PairFeatures(FeatureSet):
         criterion of Torr [2]_, for each model and for the best model of each motion. "dominant":
         agreement with the points that deviate from the dominant motion. These four groups are
         likelihoods, but "dominant" also contains cuts between neighbours with similar motion.
-        "cuts": cuts of the kernels of shared hypotheses [1]_ by the segmentation, which are priors.
+        "cuts": cuts that the segmentation makes in the kernels of shared hypotheses [1]_; these
+        features are priors.
 
     Raises
     ------

@@ -55,8 +55,8 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     vectors : ndarray of shape (P, n)
-        Singular vectors; column i is v_{i+1}. Vectors with a singular value below 1e-9 times the
-        largest are dropped, except the first.
+        Singular vectors, in the columns. Vectors with a singular value below 1e-9 times the largest
+        are dropped, except the first.
     strengths : ndarray of shape (n,)
         Singular values, in descending order.
     """
@@ -66,7 +66,7 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Tracks:
-    """Complete tracks of points.
+    """Point tracks without missing entries.
 
     Tracks are validated once, on construction.
 

@@ -3,7 +3,7 @@ designs."""
 
 from .feature_layout import Column
 from .feature_pool import FeaturePool
-from .level_features import Buffers, LevelChannels, level_channels
+from .level_features import Buffers, LevelChannels, level_channels, patch_channels
 from .patch_design import PatchDesign, value_range
 from .patches import extract_patches
 from .responses import CompiledModel, Responses
@@ -19,6 +19,7 @@ __all__ = [
     "Responses",
     "extract_patches",
     "level_channels",
+    "patch_channels",
     "predict_windows",
     "scan_level",
     "score_windows",

@@ -38,9 +38,9 @@ class FeaturePool:
     A *patch* is a uint8 array of shape (window + 2, window + 2, 3). It contains the window and a
     margin of one pixel, which is used only for gradients. Sides are in pixels.
 
-    Haar features have the value ``sum_cells weight * (sum of the cell's pixels) / (sigma * A)``
-    with ``A = cell area * sum |weight| / 2`` and sigma the square root of the variance of the
-    window, averaged over the three channels, and at least 1. HOG features are entries of
+    Haar features have the value ``sum_cells weight * (sum of the cell's pixels) / (sigma * A)``.
+    Here ``A = cell area * sum |weight| / 2``, and sigma is the square root of the variance of the
+    window, averaged over the three channels, but at least 1. HOG features are entries of
     orientation histograms, divided by the norm of the block (see `HogLayout`). Gradients are
     central differences ``I[x + 1] - I[x - 1]`` (not halved), with lengths rounded to quarters of a
     grey level; every pixel belongs to one cell and one bin.
@@ -139,7 +139,7 @@ class FeaturePool:
         Parameters
         ----------
         features : array_like of shape (n, 8), int
-            Features, as rows of ``features``.
+            Features, one per row, in the format of :attr:`FeaturePool.features`.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class FeaturePool:
         Parameters
         ----------
         feature : array_like of shape (8,), int
-            Feature, as a row of ``features``.
+            Feature, in the format of a row of :attr:`FeaturePool.features`.
 
         Returns
         -------
@@ -272,7 +272,7 @@ class FeaturePool:
         Parameters
         ----------
         features : array_like of shape (n, 8), int
-            Features, as rows of ``features``.
+            Features, one per row, in the format of :attr:`FeaturePool.features`.
 
         Returns
         -------
@@ -295,7 +295,7 @@ class FeaturePool:
         Parameters
         ----------
         features : array_like of shape (n, 8), int
-            Features, as rows of ``features``.
+            Features, one per row, in the format of :attr:`FeaturePool.features`.
         responses : Responses
             Responses of these features, with one output.
         intercept : float

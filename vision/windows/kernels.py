@@ -50,7 +50,10 @@ def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignor
 
 @jit(forceinline=True)
 def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Write the weighted sum of the corners of feature f, which has at least 6, to ``out[j]``."""
+    """Write the weighted sum of the corners of feature f to ``out[j]`` for each lane j.
+
+    The feature must have at least six corners.
+    """
     sum_6_corners(flat, base, offsets, weights, f, n_lanes, out)
     for k in range(6, n_corners):
         add_corner(flat, base, offsets, weights, f, k, n_lanes, out)
@@ -90,7 +93,7 @@ def gather_corners(flat, places, offsets, weights, f, n_corners, n_lanes, out): 
 
 @jit(forceinline=True)
 def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
-    """Compute 1 / sigma of a window of n pixels.
+    """Compute the inverse standard deviation of a window of n pixels.
 
     It is computed from the exact value of ``n * sum of squares - squared sums`` over the three
     channels and from ``factor = 1 / (3 * n**2)``.
@@ -149,7 +152,7 @@ def ramp(t, k):  # type: ignore[no-untyped-def]
 def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
     """Compute ``sum_k r_k * clip(t - k, 0, 1)`` without a table lookup.
 
-    This is the sum over six bins of a piecewise-linear response.
+    This is a piecewise-linear response at position t among six bins, with increments r_k.
     """
     return (
         r0 * ramp(t, 0)

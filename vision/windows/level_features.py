@@ -82,7 +82,7 @@ class LevelChannels:
         Integral image of each channel. The sums may overflow, but the box sums of a window are
         exact.
     inverse_sigma : ndarray of shape (rows, stride), float32
-        1 / sigma of the window at each pixel.
+        Inverse standard deviation of the window at each pixel.
     expected_requests : float
         Estimate of the total number of windows whose histograms will be requested, as a multiple of
         the current number.
@@ -331,8 +331,7 @@ def level_channels(
     above, below = min(before, first), min(after, height - end)
     part = image[first - above : end + below]
     buffers = Buffers() if buffers is None else buffers
-    held = end - first + window  # rows of the tables
-    planes = buffers.take("planes", (3, held + 1, stride + 1), np.uint8)
+    planes = buffers.take("planes", (3, end - first + window + 1, stride + 1), np.uint8)
     for plane, channel in zip(planes, cv2.split(part), strict=True):
         plane[:] = cv2.copyMakeBorder(
             channel,
@@ -342,25 +341,59 @@ def level_channels(
             stride + 1 - before - width,
             borderType=cv2.BORDER_REPLICATE,
         )
+    return _from_planes(planes, pool, (top, bottom, first, width), expected_requests, buffers)
+
+
+def patch_channels(
+    patches: npt.NDArray[np.uint8], pool: FeaturePool, buffers: Buffers | None = None
+) -> LevelChannels:
+    """Prepare patches for scoring their windows: one strip of patches on top of each other.
+
+    Parameters
+    ----------
+    patches : ndarray of shape (n, side, side, 3), uint8
+        Patches of the level; window (x, y) of patch i, with ``0 <= x, y < side - window - 1``, is
+        window (x, i * side + y) of the strip. Its pixel is (x + window // 2 + 1, y + window // 2 +
+        1) in the patch.
+    pool : FeaturePool
+        Pool of the models.
+    buffers : Buffers, optional
+        Memory to reuse, as in `level_channels`.
+
+    Returns
+    -------
+    LevelChannels
+        Tables for individual windows, which cannot be scanned.
+    """
+    n, side, _, _ = patches.shape
+    buffers, width = Buffers() if buffers is None else buffers, side - pool.window - 1
+    planes = buffers.take("planes", (3, n * side, side), np.uint8)
+    planes[:] = patches.reshape(n * side, side, 3).transpose(2, 0, 1)
+    rows = n * side - pool.window - 1
+    return _from_planes(planes, pool, (0, rows, 0, width), 1.0, buffers)
+
+
+def _from_planes(
+    planes: npt.NDArray[np.uint8],
+    pool: FeaturePool,
+    place: tuple[int, int, int, int],
+    expected_requests: float,
+    buffers: Buffers,
+) -> LevelChannels:
+    """Compute the tables of padded channels; ``place`` holds the first and last row, the first row
+    in the tables, and the width."""
+    held, stride = planes.shape[1] - 1, planes.shape[2] - 1
+    top, bottom, first, width = place
+    rows = held - pool.window
     integral = buffers.take("integral", (3, held, stride), np.int32)
     for plane, sums in zip(planes, integral, strict=True):
         cv2.integral(plane[1:held, 1:stride], sums, sdepth=cv2.CV_32S)
     squares = buffers.take("squares", (held, stride), np.int32)
-    inverse_sigma = buffers.take("sigma", (end - first, stride), np.float32)
-    deviations(planes, integral, window, squares, inverse_sigma)
+    inverse_sigma = buffers.take("sigma", (rows, stride), np.float32)
+    deviations(planes, integral, pool.window, squares, inverse_sigma)
     tables = planes, integral.reshape(-1), inverse_sigma
-    return LevelChannels(
-        pool,
-        top,
-        bottom,
-        first,
-        end - first,
-        width,
-        stride,
-        *tables,
-        expected_requests,
-        _buffers=buffers,
-    )
+    shape = top, bottom, first, rows, width, stride
+    return LevelChannels(pool, *shape, *tables, expected_requests, _buffers=buffers)
 
 
 def _deviations(planes, integral, window, squares, inverse_sigma):  # type: ignore[no-untyped-def]
@@ -380,7 +413,7 @@ def _deviations(planes, integral, window, squares, inverse_sigma):  # type: igno
 
 @jit(plain=_deviations, by_size=False)
 def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignore[no-untyped-def]
-    """Compute 1 / sigma of every window from the integral images of the channels.
+    """Compute the inverse deviation of every window from the integral images of the channels.
 
     The integral image of the squares is written to ``squares``.
     """

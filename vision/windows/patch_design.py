@@ -384,7 +384,8 @@ def block_scores(codes, unit, start, rises, total):  # type: ignore[no-untyped-d
 def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
     """Add ``sum_j residual[j] * clip(t_j - k, 0, 1)`` to ``ramps[f, k]``.
 
-    The compiler may reorder sums over the lanes; the order is the same in every run.
+    t_j is the position of the value of lane j among the bins. The compiler may reorder sums over
+    the lanes; the order is the same in every run.
     """
     for first in range(0, ramps.shape[1], 6):
         base = np.float32(first)
@@ -409,8 +410,7 @@ def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
 
 @jit(fastmath={"reassoc", "contract", "nsz"})
 def block_squares(codes, unit, weight, squares):  # type: ignore[no-untyped-def]
-    """Add ``sum_j weight[j] * a_j * (1 - a_j)`` to ``squares[f]``, where a is the position within
-    the bin."""
+    """Add ``sum_j weight[j] * a_j * (1 - a_j)`` to ``squares[f]``, with position a_j in the bin."""
     for f in range(codes.shape[0]):
         total = np.float32(0)
         for j in range(LANES):

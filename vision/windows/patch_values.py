@@ -69,7 +69,7 @@ def load_pixels(patches, rows, pixels):  # type: ignore[no-untyped-def]
 
 @jit
 def integrate(pixels, window, integral, inverse_sigma):  # type: ignore[no-untyped-def]
-    """Compute the integral images of a block of windows, and 1 / sigma of every window."""
+    """Compute the integral images and inverse standard deviations of a block of windows."""
     patch = window + 2
     side = window + 1
     run = np.zeros(LANES, np.int32)

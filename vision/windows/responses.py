@@ -29,8 +29,8 @@ class ResponseTables(NamedTuple):
 class Responses:
     """Piecewise-linear responses of features, section 2.5.1 of Barbu et al. (2017) [1]_.
 
-    The response to a feature is linear between its knots ``low + b * bin_width``, b = 0, ..., B,
-    and constant outside them.
+    With B bins, the response to a feature is linear between its knots ``low + b * bin_width``, b =
+    0, ..., B, and constant outside them.
 
     Parameters
     ----------

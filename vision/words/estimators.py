@@ -20,8 +20,8 @@ _COARSE_STEPS, _FINE_STEPS = 15, 8  # k-means steps on the first and second leve
 def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Return the index (int32) of the centre nearest to each point.
 
-    It is computed by matrix products over blocks of points, since argmin d^2 = argmax x'c - c'c /
-    2.
+    It is computed by matrix products over blocks of points: the nearest centre c of a point x
+    maximises x . c - c . c / 2.
     """
     half = 0.5 * np.einsum("ij,ij->i", centres, centres)
     nearest = np.empty(len(points), np.int32)

@@ -187,7 +187,7 @@ class PetColumns(ImageRows):
         Parameters
         ----------
         photograph : Photograph
-            Photograph, with or without the box of the head.
+            Photograph, with or without a head box.
 
         Returns
         -------
@@ -197,12 +197,12 @@ class PetColumns(ImageRows):
         return self.sift.describe(photograph.resized(self.side).image)
 
     def describe_head(self, photograph: Photograph) -> Descriptors | None:
-        """Return the descriptors of the head, in pixels of its square; None if there is no box.
+        """Return the descriptors of the head, in pixels of its crop; None if there is no box.
 
         Parameters
         ----------
         photograph : Photograph
-            Photograph, with or without the box of the head.
+            Photograph, with or without a head box.
 
         Returns
         -------

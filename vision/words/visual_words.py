@@ -27,7 +27,7 @@ def rooted(descriptors: np.ndarray) -> np.ndarray:
 
 
 def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
-    """Concatenate rows to a sparse matrix.
+    """Concatenate rows into a sparse matrix.
 
     The arrays grow in place, since joining many small matrices would require twice the memory, most
     of which would not be released.

@@ -175,7 +175,7 @@ def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[
     except OSError as error:
         if error.filename is not None:
             raise
-        raise ValueError(f"{folder}: the folder cannot be written ({error.strerror})") from None
+        raise ValueError(f"{folder}: the folder cannot be created ({error.strerror})") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return folder, notes

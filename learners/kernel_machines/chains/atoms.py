@@ -1,13 +1,14 @@
 """Atoms (sparse frequencies) and their prior, a Markov chain over columns.
 
 An atom is a sequence of distinct columns with one frequency each, eq. (4.5) of Ma (thesis). The
-first column is drawn from pi_0 ~ Dir(gamma / p), and the following columns are drawn from theta_j ~
-Dir(alpha). The sequence ends in the null state or at ``max_order`` columns. The transition
-probabilities pi_0 and theta_j are integrated out. Given the other atoms, an atom is therefore drawn
-from urns that contain the transitions of these atoms. The order of the atoms does not matter. The
-prior is this process, conditioned on distinct columns within each atom. The normal and inverse
-Wishart priors of the mean and covariance of a frequency are also integrated out, which gives a
-multivariate t distribution.
+first of the p columns is drawn with probabilities pi_0 ~ Dir(gamma / p), and the column after
+column j with probabilities theta_j ~ Dir(alpha). Here Dir is the Dirichlet distribution, and gamma
+and alpha are constants of the prior. The sequence ends in the null state or at ``max_order``
+columns. The transition probabilities pi_0 and theta_j are integrated out. Given the other atoms, an
+atom is therefore drawn from urns that contain the transitions of these atoms. The order of the
+atoms does not matter. The prior is this process, conditioned on distinct columns within each atom.
+The normal and inverse Wishart priors of the mean and covariance of a frequency are also integrated
+out, which gives a multivariate t distribution.
 """
 
 import math

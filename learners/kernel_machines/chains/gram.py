@@ -2,7 +2,7 @@
 
 The features are a constant and, for each atom, the cosine and sine of its phase, so that phase
 shifts need no parameter. The weights b ~ N(0, I / precision) are integrated out. A move changes the
-inverse by a matrix of rank 2 to 4, in O(N D + D^2) time.
+inverse by a matrix of rank 2 to 4, in O(N D + D^2) time for N rows and D atoms.
 """
 
 import math
@@ -19,7 +19,8 @@ REFRESH = 200  # accepted moves between two full factorisations
 class Gram(NamedTuple):
     """Features F, and quantities derived from their Gram matrix A = F W F' + diag(precision).
 
-    Only the first 1 + 2 D rows are in use.
+    W is the diagonal matrix of the row weights. With D atoms, the first 1 + 2 D rows of F are in
+    use.
     """
 
     features: np.ndarray  # F: (1 + 2 max_components, N)
@@ -201,7 +202,7 @@ def refresh(gram: Gram, size: int, precision: float) -> None:
 def evaluate(
     gram: Gram, size: int, removed: int, adds: bool, precision: float, weighted: np.ndarray
 ) -> tuple[float, float]:
-    """Compute the changes in log det A and c' A^-1 c that a move would cause.
+    """Compute the changes in log det A and c' A^-1 c that a move would cause; see :class:`Gram`.
 
     The move removes the atom ``removed`` (-1 for none) and adds the features ``added``. The work
     arrays then contain the values that :func:`commit` requires.

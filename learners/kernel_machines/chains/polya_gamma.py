@@ -56,7 +56,7 @@ def _truncated_inverse_gaussian(z: float, rng: np.random.Generator) -> float:
 
 @jit
 def polya_gamma(z: float, rng: np.random.Generator) -> float:
-    """Draw from PG(1, z), which has mean tanh(z / 2) / (2 z)."""
+    """Draw from the Polya-Gamma distribution PG(1, z), which has mean tanh(z / 2) / (2 z)."""
     z = 0.5 * abs(z)
     rate = math.pi**2 / 8.0 + 0.5 * z * z
     right = 0.5 * math.pi / rate * math.exp(-rate * SPLIT)

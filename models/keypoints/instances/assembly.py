@@ -122,7 +122,7 @@ class Assembler:
         Rigid model of the same points.
     slope, offset : ndarray of shape (n_anchors,) or (n_anchors + 1,)
         Coefficients of the log-odds of a candidate, which are slope times score plus offset. If
-        whole objects are searched, the last coefficients belong to them.
+        whole objects are also detected, the last coefficients belong to them.
     min_log_odds : float
         Minimum log-odds of a candidate.
     max_turn : float

@@ -22,6 +22,8 @@ MAX_INSTANCES = 12  # maximum number of refined hypotheses if only probable face
 MAX_HYPOTHESES = 30  # the same if all faces are requested
 POINT_INPUTS = 8
 _MAX_LOG_ODDS = 30.0  # log-odds are clipped to this value, so that the exponential stays finite
+# maximum change of the log-odds in the stages after the one that describes the shape (measured)
+_MAX_CHANGE = 1.0
 _EXACT = 0.003  # reference lengths: refinements that differ by less count as equal (heuristic)
 
 # reference lengths of the larger face: faces with centres this close are duplicates (heuristic)
@@ -262,7 +264,7 @@ class RefinedShape:
 
 @dataclass(frozen=True)
 class InstanceFinder:
-    """Finder of whole objects, given candidates of some keypoints, the anchors.
+    """Finder of whole objects, given candidates of some keypoints (the anchors).
 
     Parameters
     ----------
@@ -315,15 +317,30 @@ class InstanceFinder:
         """Rigid model of the refined points."""
         return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
 
-    def refine(self, points: np.ndarray, support: float, levels: Sequence[Level]) -> RefinedShape:
+    def refine(
+        self,
+        points: np.ndarray,
+        support: float,
+        levels: Sequence[Level],
+        min_log_odds: float = -np.inf,
+    ) -> RefinedShape:
         """Refine all n points (complex numbers) of a face in a pyramid.
 
-        ``support`` is the score of the hypothesis.
+        ``support`` is the score of the hypothesis. The last stages are skipped if the log-odds
+        would remain below ``min_log_odds``.
         """
-        points, histograms = self.regressor.refine(levels, points)
-        score = 0.0 if self.classifier is None else self.classifier.score(histograms)
-        length, yaw = self.regressor.align(points).reference_length, self._pose(points).yaw
-        return RefinedShape(points, histograms, score, support, length, yaw=yaw)
+
+        def described(points: np.ndarray, histograms: np.ndarray) -> RefinedShape:
+            score = 0.0 if self.classifier is None else self.classifier.score(histograms)
+            length, yaw = self.regressor.align(points).reference_length, self._pose(points).yaw
+            return RefinedShape(points, histograms, score, support, length, yaw=yaw)
+
+        def is_background(points: np.ndarray, histograms: np.ndarray) -> bool:
+            log_odds = self.trained.face @ described(points, histograms).inputs
+            return bool(log_odds < min_log_odds - _MAX_CHANGE)
+
+        stops = is_background if min_log_odds > -np.inf else None
+        return described(*self.regressor.refine(levels, points, stops))
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine a second time, starting from the mean shape at the same position.
@@ -336,6 +353,39 @@ class InstanceFinder:
             abs(self.regressor.to_keypoints @ (points - refined.points)) / refined.reference_length
         )
         return replace(refined, points=(refined.points + points) / 2, disagreement=disagreement)
+
+    def likely_objects(
+        self,
+        levels: Sequence[Level],
+        reference_length: float,
+        min_score: float,
+        objects: np.ndarray,
+    ) -> np.ndarray:
+        """Return the whole objects that resemble a face, and those near one that does.
+
+        The objects have shape (n, 4), with the columns x, y, score and scale. Their score plus that
+        of the shape classifier, after the first stages of a refinement of the mean shape, is at
+        least ``min_score``; twice as many as the refined hypotheses are retained. Objects within a
+        reference length of them are also returned.
+        """
+        if self.classifier is None:
+            return objects
+        total, lengths = objects[:, 2].copy(), reference_length / objects[:, 3]
+        centres = objects[:, 0] + 1j * objects[:, 1]
+        for i, (centre, length) in enumerate(zip(centres, lengths)):
+            start = (centre + length * self._centred_mean)[len(self.anchors) :]
+            _, histograms = self.regressor.refine(levels, start, lambda *_: True)
+            total[i] += self.classifier.score(histograms)
+        likely = np.argsort(-total)[: 2 * MAX_INSTANCES]
+        likely = likely[total[likely] >= min_score]
+        near = abs(centres[:, None] - centres[likely]) <= lengths[likely]
+        return objects[near.any(axis=1)]
+
+    @cached_property
+    def _centred_mean(self) -> np.ndarray:
+        """Mean shape, with the centre of its anchors at zero."""
+        mean = self.assembler.shape.mean_points
+        return mean - mean[: len(self.anchors)].mean()
 
     def find(
         self,
@@ -375,6 +425,7 @@ class InstanceFinder:
         max_instances, min_support = (
             (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
         )
+        min_log_odds = float(log_odds_of(min(min_probability, _MAY_BE)))
         instances: list[tuple[float, RefinedShape]] = []
         sure: list[RefinedShape] = []
         n = len(self.anchors)
@@ -390,7 +441,7 @@ class InstanceFinder:
                 for instance in sure
             ):
                 continue
-            refined = self.refine(hypothesis.points[n:], hypothesis.score, levels)
+            refined = self.refine(hypothesis.points[n:], hypothesis.score, levels, min_log_odds)
             log_odds = float(weights @ refined.inputs)
             instances.append((log_odds, refined))
             sure += [refined] if log_odds > log_odds_of(_SURE) else []
@@ -428,11 +479,10 @@ class InstanceFinder:
             return assembled
         assembler, first = self.assembler, len(self.anchors)
         strength = np.maximum(whole.log_odds - assembler.min_log_odds, 0.0)
-        mean = assembler.shape.mean_points
-        mean = mean - mean[:first].mean()
         hypotheses = list(assembled)
         for at, length in zip(whole.position, whole.reference_length.tolist()):
-            hypotheses.append(Hypothesis(np.empty(0, np.int64), 0.0, at + length * mean, length))
+            points = at + length * self._centred_mean
+            hypotheses.append(Hypothesis(np.empty(0, np.int64), 0.0, points, length))
         for i, made in enumerate(hypotheses):
             distance = abs(whole.position - made.points[:first].mean()) / made.reference_length
             octaves = abs(np.log2(whole.reference_length / made.reference_length))

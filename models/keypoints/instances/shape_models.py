@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-_STEPS = 10  # Gauss-Newton steps; about five suffice to converge
+_STEPS = 10  # maximum number of Gauss-Newton steps; about five suffice to converge
+_CONVERGED = 1e-6  # change of the rotation matrix
 
 #: reference lengths: faces are duplicates if the mean distance of their keypoints does not exceed
 #: this value (heuristic).
@@ -136,8 +137,9 @@ def learn_shape(
 
     The ``faces``, of shape (n_faces, n, 2), include mirror images. A face is dropped if an anchor
     is hidden. Other hidden points are replaced by their predicted positions. The mean shape is
-    scaled and rotated such that the transforms to the faces have, on geometric average, the given
-    ``lengths`` in pixels and no rotation.
+    scaled such that the scales of the transforms to the faces, divided by the given ``lengths`` in
+    pixels, have a geometric mean of 1. It is rotated such that the transforms have no rotation on
+    average.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
     points = (faces[..., 0] + 1j * faces[..., 1])[usable]
@@ -270,7 +272,10 @@ class RigidModel:
         rows = left @ right
         rotation, scale = np.vstack([rows, np.cross(rows[0], rows[1])]), float(singular.mean())
         for _ in range(_STEPS):
+            before = rotation
             rotation, scale = _gauss_newton(model, target, rotation, scale)
+            if abs(rotation - before).max() < _CONVERGED:
+                break
         shift = scale * (rotation[:2] @ centre)
         return rotation, scale, middle - complex(shift[0], shift[1])
 

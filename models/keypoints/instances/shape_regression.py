@@ -6,13 +6,18 @@ of their values, which were selected by annealing. The predictions for the face 
 are averaged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ....vision.point_histograms import MIRRORED_VALUES, cut_frame, point_histograms
+from ....vision.point_histograms import (
+    MIRRORED_VALUES,
+    VALUES_PER_POINT,
+    cut_frame,
+    point_histograms,
+)
 from ....vision.pyramid import Level
 from .shape_models import SimilarityTransform
 
@@ -53,10 +58,10 @@ class RegressionStage:
     def displacement(self, histograms: np.ndarray) -> np.ndarray:
         """Predict the q coefficients of the displacement from the histograms of all points.
 
-        The histograms have shape (n, 128).
+        The histograms have shape (..., 128 n).
         """
         features, coefficients = self._linear
-        return histograms.ravel()[features] @ coefficients + self.intercept
+        return histograms.take(features, axis=-1) @ coefficients + self.intercept
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,11 @@ class ShapeRegressor:
     def _complex_basis(self) -> np.ndarray:
         return self.basis[..., 0] + 1j * self.basis[..., 1]
 
+    @cached_property
+    def _mirrored_values(self) -> np.ndarray:
+        """Position of each histogram value in the mirror image of a face."""
+        return (VALUES_PER_POINT * self.mirror[:, None] + MIRRORED_VALUES).ravel()
+
     def align(self, points: np.ndarray) -> SimilarityTransform:
         """Compute the least-squares transform from the mean shape to n complex image points."""
         return SimilarityTransform.least_squares(self.mean_points, points)
@@ -134,15 +144,19 @@ class ShapeRegressor:
         The predictions for the face and its mirror image are averaged. ``unit`` is the scale and
         rotation of the frame.
         """
-        move = stage.displacement(histograms) @ self._complex_basis
+        values = histograms.ravel()
         if not len(self.mirror):
-            return points + unit * move
-        mirrored = (
-            stage.displacement(histograms[self.mirror][:, MIRRORED_VALUES]) @ self._complex_basis
-        )
+            return points + unit * (stage.displacement(values) @ self._complex_basis)
+        both = np.stack([values, values.take(self._mirrored_values)])
+        move, mirrored = stage.displacement(both) @ self._complex_basis
         return points + unit * (move - np.conj(mirrored[self.mirror])) / 2
 
-    def refine(self, levels: Sequence[Level], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def refine(
+        self,
+        levels: Sequence[Level],
+        points: np.ndarray,
+        stops: Callable[[np.ndarray, np.ndarray], bool] | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Apply all stages.
 
         Parameters
@@ -151,6 +165,9 @@ class ShapeRegressor:
             Pyramid of the image, from large to small.
         points : ndarray of shape (n,), complex
             Initial points, in image pixels.
+        stops : function, optional
+            Function of the points and histograms after the stage ``described``, which returns
+            whether to skip the later stages.
 
         Returns
         -------
@@ -159,13 +176,15 @@ class ShapeRegressor:
         histograms : ndarray of shape (n, 128), float32
             Histograms that are the input to the stage ``described``.
         """
-        every = []
-        for stage in self.stages:
+        shown = np.empty((0, 0), np.float32)
+        for number, stage in enumerate(self.stages):
             histograms, transform = self.describe(levels, points, stage.ied, stage.cell)
-            every.append(histograms)
             points = self.move(stage, points, histograms, transform.scale_rotation)
+            if number == self.described % len(self.stages):
+                shown = histograms
+                if stops is not None and stops(points, shown):
+                    break
         offset = self.offset[:, 0] + 1j * self.offset[:, 1]
-        shown = every[self.described] if every else np.empty((0, 0), np.float32)
         return points + self.align(points).scale_rotation * offset, shown
 
 

@@ -42,7 +42,7 @@ def smoothed(frames: Sequence[TimedInstances], i: int, cutoff: float) -> list[In
     Parameters
     ----------
     frames : sequence of (time, instances)
-        Frames in chronological order, whose instances have a track.
+        Frames in chronological order. Each instance must belong to a track.
     i : int
         Index of the frame.
     cutoff : float

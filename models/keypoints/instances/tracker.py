@@ -167,9 +167,9 @@ class InstanceTracker:
     """Tracker of the instances in a video.
 
     The whole frame is searched every few frames, at a scene cut, and when a face is lost. In the
-    frames between, each face is refined from its keypoints in the last frame, and retains the
-    support of its detections. The rest of the frame is searched at half size in every third frame.
-    A face is lost if its probability is too low, or if it coincides with another face. A
+    other frames, each face is refined from its keypoints in the last frame, and retains the support
+    of its detections. The rest of the frame is searched at half size in every third frame. A face
+    is lost if its probability is too low, or if it coincides with another face. A
     :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each face to a
     person.
 

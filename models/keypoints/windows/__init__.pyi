@@ -2,7 +2,14 @@
 
 from .non_maximum_suppression import LocalMaxima, local_maxima
 from .object_search import SAME_OCTAVES, SAME_RADIUS, ObjectSearch, level_at
-from .turned_photographs import ALL_ROUND, DEFAULT_ROLL, MAX_ROLL, evened, turned_maxima
+from .turned_photographs import (
+    ALL_ROUND,
+    DEFAULT_ROLL,
+    MAX_ROLL,
+    evened,
+    evened_levels,
+    turned_maxima,
+)
 from .window_models import (
     DEFAULT_REFERENCE_LENGTH,
     FaceCascade,
@@ -31,6 +38,7 @@ __all__ = [
     "SecondNode",
     "WindowSearch",
     "evened",
+    "evened_levels",
     "level_at",
     "local_maxima",
     "turned_maxima",

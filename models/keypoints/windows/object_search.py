@@ -5,16 +5,24 @@ sparse grid of windows, and accepts nearly all objects. The second node verifies
 this score, with larger windows on a finer level.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
 
-from ....vision.pyramid import Level, nearest_pixel, shrink
-from ....vision.windows import Buffers, FeaturePool, level_channels, scan_level, score_windows
+from ....vision.pyramid import Level, shrink
+from ....vision.windows import (
+    Buffers,
+    FeaturePool,
+    level_channels,
+    patch_channels,
+    scan_level,
+    score_windows,
+)
 from .non_maximum_suppression import suppress_non_maxima
-from .window_models import STRIP_PIXELS, FaceCascade, Localisation, SecondNode, regions
+from .window_models import STRIP_PIXELS, FaceCascade, Localisation
 
 #: Key of whole objects among the local maxima of keypoints.
 WHOLE = "(object)"
@@ -24,6 +32,7 @@ SAME_RADIUS, SAME_OCTAVES = 0.35, 0.6
 _AS_SCORED = Localisation(radius=0.0, octaves=0.0, margin=0.0)
 # distance to neighbouring windows, in pixels of the second node's level (heuristic)
 _SHIFTS = ((-2, 0), (2, 0), (0, -2), (0, 2))
+_PATCHES = 256  # maximum number of windows of the second node in memory
 
 
 @dataclass(frozen=True)
@@ -83,61 +92,68 @@ class ObjectSearch:
         compared with four neighbours on its level and one window each on the levels above and
         below.
         """
-        node, buffers, chosen = self.cascade.second, Buffers(), [np.empty((0, 4))]
-        assert node is not None
-        for scale in sorted(set(maxima[:, 3].tolist())):
-            centres = maxima[maxima[:, 3] == scale, :2]
-            best = np.full((len(centres), 4), -np.inf)
+        chosen = [np.empty((0, 4))]
+        for begin in range(0, len(maxima), _PATCHES):
+            some = maxima[begin : begin + _PATCHES]
+            best = np.full((len(some), 4), -np.inf)
             for octaves in (0.0, -1 / self.scales_per_octave, 1 / self.scales_per_octave):
-                level = level_at(levels, scale * node.finer * 2.0**octaves)
-                if level is None or not len(centres):
-                    continue
-                rows = _best_around(level, centres, node, () if octaves else _SHIFTS, buffers)
+                rows = self._best_around(some, levels, octaves, () if octaves else _SHIFTS)
                 best = np.where(rows[:, 2:3] > best[:, 2:3], rows, best)
                 passed = best[:, 2] > -np.inf
-                centres, best = centres[passed], best[passed]
+                some, best = some[passed], best[passed]
             chosen.append(best)
         return np.concatenate(chosen)
+
+    def _best_around(
+        self,
+        maxima: np.ndarray,
+        levels: Sequence[Level],
+        octaves: float,
+        shifts: tuple[tuple[int, int], ...],
+    ) -> np.ndarray:
+        """Return the best windows (n, 4) at maxima of the first node.
+
+        Their levels are some octaves finer than those of the second node. Shifted windows are also
+        tried if the first one is not rejected; otherwise, and if there is no such level, the score
+        is -inf.
+        """
+        node, best = self.cascade.second, np.full((len(maxima), 4), -np.inf)
+        assert node is not None
+        pool, model, reach = node.pool, node.classifier.compiled(node.pool), max(_SHIFTS)[0]
+        middle, side = pool.window // 2 + 1 + reach, pool.window + 2 + 2 * reach
+        rows, patches, places = [], [], []
+        scales = {scale: scale * node.finer * 2.0**octaves for scale in maxima[:, 3].tolist()}
+        level_of = {scale: level_at(levels, finer) for scale, finer in scales.items()}
+        for row, (x, y, _, scale) in enumerate(maxima.tolist()):
+            level = level_of[scale]
+            if level is not None:  # nearest_pixel
+                column, line = (math.floor((at + 0.5) * level.scale) for at in (x, y))
+                patches.append(level.part(column - middle, line - middle, side, side))
+                places.append([column, line, level.scale])
+                rows.append(row)
+        if not rows:
+            return best
+        channels, first = patch_channels(np.stack(patches), pool), side * np.arange(len(rows))
+        scores = np.full((len(shifts) + 1, len(rows)), -np.inf, np.float32)
+        scores[0] = score_windows(channels, model, np.full(len(rows), reach), first + reach)
+        tried = np.flatnonzero(scores[0] > -np.inf)
+        if shifts and len(tried):
+            across, down = np.repeat(np.array(shifts).T + reach, len(tried), axis=1)
+            down += np.tile(first[tried], len(shifts))
+            scores[1:, tried] = score_windows(channels, model, across, down).reshape(
+                len(shifts), -1
+            )
+        x, y, scale = np.array(places).T
+        dx, dy = np.array([(0, 0), *shifts])[scores.argmax(axis=0)].T
+        xy = [(at + 0.5) / scale - 0.5 for at in (x + dx, y + dy)]
+        best[rows] = np.column_stack([*xy, scores.max(axis=0), scale])
+        return best
 
 
 def _distinct(rows: np.ndarray, reference_length: float) -> np.ndarray:
     x, y, score, scale = rows.T
     limits = SAME_RADIUS, -np.inf, max(len(rows), 1), SAME_OCTAVES
     return suppress_non_maxima(x, y, scale, score, _AS_SCORED, reference_length, *limits)
-
-
-def _best_around(
-    level: Level,
-    centres: np.ndarray,
-    node: SecondNode,
-    shifts: Sequence[tuple[int, int]],
-    buffers: Buffers,
-) -> np.ndarray:
-    """Return the best windows (n, 4), x, y, score and scale, at points (n, 2) of the image. Shifted
-    windows are also tried if the first one is not rejected; otherwise, the score is -inf."""
-    pool, model = node.pool, node.classifier.compiled(node.pool)
-    shape = level.image.shape[:2]
-    last = np.array(shape[::-1]) - 1
-    at = nearest_pixel(level.from_image(centres)).clip(0, last)
-    best, score = at.copy(), np.full(len(at), -np.inf, np.float32)
-    margin = pool.window // 2 + 1 + (max(_SHIFTS)[0] if shifts else 0)
-    for rows, columns, members in regions(at, margin, shape, STRIP_PIXELS):
-        channels = level_channels(level.image[rows, columns], pool, None, 0, buffers)
-        corner = [columns.start, rows.start]
-        score[members] = score_windows(channels, model, *(at[members] - corner).T)
-        members = members[score[members] > -np.inf]
-        if not shifts or not len(members):
-            continue
-        around = (at[members] + np.array(shifts)[:, None]).clip(0, last)
-        scores = score_windows(channels, model, *(around - corner).reshape(-1, 2).T)
-        scores = scores.reshape(len(shifts), -1)
-        chosen = scores.argmax(axis=0), np.arange(len(members))
-        better = scores[chosen] > score[members]
-        score[members[better]], best[members[better]] = (
-            scores[chosen][better],
-            around[chosen][better],
-        )
-    return np.column_stack([level.to_image(best), score, np.full(len(at), level.scale)])
 
 
 def level_at(levels: Sequence[Level], scale: float) -> Level | None:

@@ -1,9 +1,12 @@
 """Search for rotated faces in photographs that are rotated about their centre."""
 
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 import cv2
 import numpy as np
+
+from ....vision.pyramid import Level, gaussian_pyramid
 
 #: Angles in degrees by which photographs without an upright face are rotated.
 DEFAULT_ROLL = 30.0
@@ -14,11 +17,11 @@ MAX_ROLL = 50.0
 #: Angles in degrees by which photographs of objects without an upright orientation are rotated.
 ALL_ROUND = tuple(range(0, 360, 30))
 
-#: Larger photographs are shrunk before rotation (heuristic).
+#: Levels with more pixels are neither rotated nor equalised (heuristic).
 MAX_PIXELS = 4_000_000
-#: Photographs that would be larger than this after rotation are also shrunk, since the bounding box
-#: of a rotated strip grows with the square of its length. Photographs with an aspect ratio of up to
-#: 3, rotated by 30 degrees, stay below it if they are within `MAX_PIXELS`.
+#: Nor are levels rotated that would be larger than this after rotation, since the bounding box of a
+#: rotated strip grows with the square of its length. Photographs with an aspect ratio of up to 3,
+#: rotated by 30 degrees, stay below it if they are within `MAX_PIXELS`.
 MAX_TURNED = 10_000_000
 
 # Settings of the equalisation (heuristic)
@@ -78,34 +81,78 @@ def evened(image: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB), np.uint8)
 
 
+class RotatedLevel(Level):
+    """Level of a rotated photograph, sampled from a level of the photograph on access.
+
+    ``matrix``, of shape (2, 3), and ``size``, width and height, are those of `turning` for the
+    whole photograph.
+    """
+
+    def __init__(self, level: Level, matrix: np.ndarray, size: tuple[int, int]):
+        back, scale = cv2.invertAffineTransform(matrix), level.scale
+        # `Level.from_image` after the inverse rotation after `Level.to_image`
+        back[:, 2] = 0.5 * (1 - scale) * back[:, :2].sum(axis=1) + scale * (back[:, 2] + 0.5) - 0.5
+        width, height = (max(1, round(side * scale)) for side in size)
+        self._level, self._back, self._size = level, back, (height, width)
+        super().__init__(cache(partial(self.part, 0, 0, width, height)), scale)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._size
+
+    def part(self, x: int, y: int, width: int, height: int) -> np.ndarray:
+        return self.warped(np.array([[1.0, 0.0, x], [0.0, 1.0, y]]), (width, height))
+
+    def warped(self, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+        composed = self._back[:, :2] @ matrix
+        composed[:, 2] += self._back[:, 2]
+        return self._level.warped(composed, size)
+
+
 def turned_maxima(
-    image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]
+    levels: Sequence[Level],
+    shape: tuple[int, ...],
+    degrees: Sequence[float],
+    search: Callable[[list[Level]], Maxima],
 ) -> Maxima:
     """Return the local maxima of a photograph searched at several angles, in its coordinates.
 
-    Photographs with more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are
-    reduced to this number of pixels, since only larger faces are searched. The scale factor is the
-    second argument of ``search``.
+    ``levels`` is the pyramid of the photograph, which has the given shape (H, W, ...). Levels with
+    more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are not rotated, so
+    only larger faces are searched in large photographs.
     """
-    height, width = image.shape[:2]
-    largest = max(
-        (box[0] * box[1] for box in (_box(height, width, angle) for angle in degrees)), default=1.0
-    )
-    factor = min(1.0, (MAX_PIXELS / (height * width)) ** 0.5, (MAX_TURNED / largest) ** 0.5)
-    if factor < 1:
-        # OpenCV raises an error if a side rounds to zero
-        sides = [max(1, round(side * factor)) for side in (width, height)]
-        exact = None if 1 not in sides else sides
-        image = np.asarray(
-            cv2.resize(image, exact, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), np.uint8
-        )
-    enlarged = np.array([width / image.shape[1], height / image.shape[0]])
+    height, width = shape[:2]
+    boxes = [_box(height, width, angle) for angle in degrees]
+    largest = max((across * down for across, down in boxes), default=1.0)
+    limit = min(MAX_PIXELS / (height * width), MAX_TURNED / largest) ** 0.5
     maxima: dict[str, list[np.ndarray]] = {}
     for angle in degrees:
-        back = cv2.invertAffineTransform(turning(image.shape[0], image.shape[1], angle)[0])
-        for name, rows in search(turned(image, angle), factor).items():
+        matrix, size = turning(height, width, angle)
+        back = cv2.invertAffineTransform(matrix)
+        small = [level for level in levels if level.scale <= limit]
+        rotated: list[Level] = [RotatedLevel(level, matrix, size) for level in small]
+        for name, rows in search(rotated).items():
             moved = rows.copy()
-            moved[:, :2] = (rows[:, :2] @ back[:, :2].T + back[:, 2] + 0.5) * enlarged - 0.5
-            moved[:, 3] *= factor
+            moved[:, :2] = rows[:, :2] @ back[:, :2].T + back[:, 2]
             maxima.setdefault(name, []).append(moved)
     return {name: np.concatenate(parts) for name, parts in maxima.items()}
+
+
+def evened_levels(
+    levels: Sequence[Level], shape: tuple[int, ...], scales_per_octave: int
+) -> list[Level]:
+    """Return the pyramid of a photograph with equalised lightness from its pyramid.
+
+    The photograph has the given shape (H, W, ...). Levels with more than `MAX_PIXELS` pixels are
+    omitted.
+    """
+    limit = min(1.0, (MAX_PIXELS / (shape[0] * shape[1])) ** 0.5)
+    base = next((level for level in levels if level.scale <= limit), levels[-1])
+    made = gaussian_pyramid(
+        evened(base.image),
+        scales_per_octave,
+        min_size=1,
+        min_scale=levels[-1].scale / base.scale,
+        max_scale=max(1.0, levels[0].scale),
+    )
+    return [Level(partial(getattr, level, "image"), level.scale * base.scale) for level in made]

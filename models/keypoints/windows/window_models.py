@@ -352,7 +352,7 @@ class Guide:
         reference_length: float,
         localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the x and y of the distinct windows that the classifier c1 scores, in row order.
+        """Return the x and y of the distinct windows that the classifier scores, in row order.
 
         The windows are at the predictions from the given grid points. The best windows of a
         classifier are displaced from the keypoint by the offset of its localisation, and those of a
@@ -431,7 +431,7 @@ class FaceCascade:
     def level(self, levels: Sequence[Level], number: int) -> Level:
         """Return the level on which to search for faces whose keypoints are on ``levels[number]``.
 
-        The result is one of the levels, or a smaller level.
+        If none of ``levels`` has the required scale, ``levels[number]`` is shrunk to it.
         """
         wanted = levels[number].scale * self.coarser
         for level in levels[number:]:

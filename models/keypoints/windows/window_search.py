@@ -202,7 +202,7 @@ class WindowSearch:
         centres = level.from_image(centres)
         if not len(centres):
             return
-        shape = level.image.shape[:2]
+        shape = level.shape
         windows = [
             cascade.grid_points(centres, name, shape, self.guides[name].grid, self.reference_length)
             for name in names
@@ -219,11 +219,9 @@ class WindowSearch:
             xy = points[members] - corner
             inside = {name: tuple(xy[name_of[members] == i].T) for i, name in enumerate(names)}
             expected = max(1.0, len(names) / 2)
-            yield (
-                level_channels(level.image[rows, columns], self.pool, None, 0, buffers, expected),
-                corner,
-                inside,
-            )
+            sides = columns.stop - columns.start, rows.stop - rows.start
+            part = level.part(columns.start, rows.start, *sides)
+            yield level_channels(part, self.pool, None, 0, buffers, expected), corner, inside
 
     def _face_centres(self, coarse: Level, cascade: FaceCascade, buffers: Buffers) -> np.ndarray:
         """Return the image coordinates (n, 2) of the windows of a level that the face cascade does
@@ -327,13 +325,13 @@ class WindowSearch:
         mode: str,
         thresholds: dict[str, float],
         max_detections: int,
+        objects: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
         """Return the local maxima of some keypoints from one pass over the pyramid.
 
         The arrays have shape (n, 4), with the columns x, y, score and scale. Whole objects
-        (`WHOLE`) are included if the detector searches for them.
+        (`WHOLE`) are included if they are given, as by :meth:`objects`.
         """
-        objects = self.objects(levels)
         scored = list(self._scored(levels, names, mode, objects))
         maxima = {} if objects is None else {WHOLE: objects}
         for name in names:

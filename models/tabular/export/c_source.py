@@ -106,7 +106,7 @@ def _literal(value: Any) -> str:
 def _string(word: str) -> str:
     """Return a word as a C string literal in UTF-8, with special characters as numeric escapes."""
     if "\0" in word:
-        raise ValueError(f"the name {word!r} cannot be written in C; expected no NUL character")
+        raise ValueError(f"the name {word!r} contains a NUL character, so it cannot be a C string")
     plain = set(range(32, 127)) - set(b'"\\?')
     return (
         '"'

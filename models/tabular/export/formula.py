@@ -69,7 +69,7 @@ class Formula:
         Raises
         ------
         ValueError
-            If the table lacks a column.
+            If the table lacks a column that the formula requires.
         """
         if missing := [name for name in self.columns if name not in frame.columns]:
             raise ValueError(f"the table has no column {missing[0]!r}, which the model requires")

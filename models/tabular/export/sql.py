@@ -225,7 +225,7 @@ def _symbols(
 def _text(word: Any) -> str:
     if not str(word) or "\0" in str(word):
         raise ValueError(
-            f"the name {word!r} cannot be written in SQL; expected a non-empty name without NUL "
+            f"the name {word!r} cannot be used in SQL; expected a non-empty name without NUL "
             "characters"
         )
     return str(word)

@@ -142,7 +142,7 @@ def target_of(frame: pd.DataFrame, name: str | None) -> pd.Series:
 
 
 def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
-    """Return the sample weights of some rows, or None without weights."""
+    """Return the sample weights of some rows, or None if no weights are given."""
     if name is None:
         return None
     check_column(name, list(frame.columns), "--weight")

@@ -69,7 +69,7 @@ def test_every_setting_of_the_training_of_faces_can_be_set(tmp_path):
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("x = 1", "setting 'x' is unknown; expected some of held_out, first, second"),
+        ("x = 1", "setting 'x' is unknown; expected one of held_out, first, second"),
         ("[first]\nx = 1", "setting 'first.x' is unknown"),
         ("[first]\nrounds = 1.5", "first.rounds=1.5 is not valid; expected int"),
         ("[first]\nrounds = true", "first.rounds=True is not valid; expected int"),

@@ -55,8 +55,14 @@ def test_all_frames_and_repeated_frames(video, tmp_path):
             "--n 31 is not valid; expected an integer from 1 to 30, the number of",
         ),
         (("VIDEO", "new", "--n", 0), "--n 0 is not valid; expected an integer from 1"),
-        (("VIDEO", "full"), "full: already exists; expected a new or empty folder"),
-        (("VIDEO", "text.avi"), "text.avi: already exists; expected a new or empty folder"),
+        (
+            ("VIDEO", "full"),
+            "full: the folder or file already exists; expected a new or empty folder",
+        ),
+        (
+            ("VIDEO", "text.avi"),
+            "text.avi: the folder or file already exists; expected a new or empty folder",
+        ),
     ],
 )
 def test_bad_input_is_one_line(video, tmp_path, monkeypatch, arguments, message):

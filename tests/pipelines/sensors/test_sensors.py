@@ -358,7 +358,7 @@ def test_train_predict_evaluate(flat, tmp_path):
         ),
         (
             ["train", "--features", "colour", "--out", "m.safetensors"],
-            "features colour are not valid; expected some of on, start",
+            "features colour are not valid; valid features are on, start",
         ),
         (
             ["train", "--method", "best", "-k", 2, "--out", "m.safetensors"],

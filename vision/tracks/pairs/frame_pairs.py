@@ -40,8 +40,8 @@ class FramePair:
     points : ndarray of shape (n,), int
         Indices of the points in the tracks.
     rows : ndarray of shape (n, 4)
-        Coordinates x, y, x', y', centred in each frame and divided by the common ``scale``, so that
-        distances in the two frames are comparable.
+        Coordinates x, y in the first frame and x', y' in the second frame, centred in each frame
+        and divided by the common ``scale``, so that distances in the two frames are comparable.
     scale : float
         Pixels per unit of the rows.
     """
@@ -55,7 +55,7 @@ class FramePair:
 
     @cached_property
     def moments(self) -> dict[str, np.ndarray]:
-        """Contribution of each point to the fit of each model.
+        """Contribution of each point to the fit of each model; see :func:`.geometry.moments`.
 
         The dict contains an array of shape (n, q, q) for each model name.
         """
@@ -132,7 +132,7 @@ class FramePairs:
 
     @cached_property
     def moments_of_all(self) -> dict[str, np.ndarray]:
-        """Sums of the moments over the points of each pair.
+        """Sums of the moments over the points of each pair; see :func:`.geometry.moments`.
 
         The dict contains an array of shape (n_pairs, q, q) for each model name.
         """

@@ -126,7 +126,7 @@ def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def own_distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Compute the distance of each point to one model per point, as in :func:`distances`.
+    """Compute the distance of each point to its own model, as in :func:`distances`.
 
     Parameters
     ----------

@@ -330,7 +330,7 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
 
 
 def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
-    """Compute the ``CUTS`` of segmentations in a kernel.
+    """Compute the ``CUTS`` of segmentations from a kernel.
 
     They are the normalised cut of each motion, and fractions of nearest neighbours that belong to
     other motions.

@@ -143,8 +143,8 @@ def describe_runs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute the histograms of all runs, and the scale and rotation of their frames.
 
-    The histograms are a float32 array of shape (n_runs, 128 n). The scale and rotation are complex
-    numbers.
+    The histograms around n points are a float32 array of shape (n_runs, 128 n). The scale and
+    rotation are complex numbers.
     """
     values = np.empty((len(runs.now), VALUES_PER_POINT * len(regressor.mean)), np.float32)
     units = np.empty(len(runs.now), complex)
@@ -191,8 +191,8 @@ def train_regressor(
     """Train the cascade on photographs and their mirror images.
 
     The training errors of each stage are also returned. Values are selected by annealing, unless
-    ``selection`` is given. This is a function of the values, of shape (n_rows, p), and the targets,
-    of shape (n_rows, q), that returns k indices in ascending order.
+    ``selection`` is given. ``selection`` is a function of the values, of shape (n_rows, p), and the
+    targets, of shape (n_rows, q), that returns k indices in ascending order.
     """
     s = settings
     runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40], s.mean_starts)

@@ -219,8 +219,8 @@ def score_log_odds(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit the slope and offset of the candidates' log-odds as a function of the score.
 
-    There is one fit for each anchor and its mirror image. If whole objects are searched, the last
-    entry belongs to them.
+    There is one fit for each anchor and its mirror image. If whole objects are also detected, the
+    last entry belongs to them.
     """
     n_anchors = len(schema.anchors)
     names = [*schema.anchors, *([WHOLE] if whole else [])]

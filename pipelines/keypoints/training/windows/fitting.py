@@ -184,10 +184,10 @@ def fit_offsets(
 ) -> OffsetModel:
     """Select features and fit their two-dimensional responses to offsets.
 
-    An offset is the vector (dx, dy), in pixels, from the pixel of a window to the keypoint. A
-    feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)), which are retained or dropped
-    together (section 7.2 of Barbu et al. (2014)). The loss is the squared error, which does not
-    require a learning rate.
+    An offset is the vector (dx, dy), in pixels, from the pixel of a window to the keypoint. The
+    response to a feature is the pair (beta_1 u(x), beta_2 u(x)), where u(x) is the vector of hat
+    functions. Both coefficient vectors are retained or dropped together (section 7.2 of Barbu et
+    al. (2014)). The loss is the squared error, which does not require a learning rate.
     """
     unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
     rng = np.random.default_rng(seed)

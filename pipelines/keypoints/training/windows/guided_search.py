@@ -50,7 +50,7 @@ class GuideSettings:
     n_offsets : int
         Number of features of the regressor, shared by dx and dy.
     near : float
-        Maximum distance from the keypoint of the windows on which the regressor is trained.
+        Maximum distance between the keypoint and the windows on which the regressor is trained.
     ied_low, ied_high : float
         Range of reference lengths, in pixels of a level, from which windows near a keypoint are
         taken.

@@ -44,7 +44,7 @@ def frame(x, y, seen=True):
 class Blob(ShapeRegressor):
     """Moves a shape so that its middle is the blob's; the histograms say whether there was one."""
 
-    def refine(self, levels, points):
+    def refine(self, levels, points, stops=None):
         bright = levels[0].image[..., 0] > 200
         ys, xs = np.nonzero(bright)
         if not len(xs):

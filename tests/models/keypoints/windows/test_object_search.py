@@ -9,8 +9,10 @@ import pytest
 from annealed.models import load_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.detector import KeypointDetector
+from annealed.models.keypoints.instances.instance_finder import MAX_INSTANCES
 from annealed.models.keypoints.windows.object_search import WHOLE, ObjectSearch, level_at
 from annealed.models.keypoints.windows.window_models import FaceCascade
+from annealed.pipelines.keypoints.detect import sample_photograph
 from annealed.vision.pyramid import gaussian_pyramid, nearest_pixel
 from annealed.vision.windows.patches import extract_patches
 from window_models import GUIDE, IMAGE, LARGER, POOL, random_classifier, two_nodes
@@ -35,8 +37,7 @@ def test_the_second_node_takes_the_best_window_around_a_maximum():
         for octaves in (0, -0.25, 0.25):
             level = level_at(LEVELS, 2 * scale * 2**octaves)
             shifts = [[0, 0], [-2, 0], [2, 0], [0, -2], [0, 2]][: 1 if octaves else 5]
-            last = np.array(level.image.shape[1::-1]) - 1
-            at = (nearest_pixel(level.from_image([x, y])).clip(0, last) + shifts).clip(0, last)
+            at = nearest_pixel(level.from_image([x, y])) + shifts
             patches = extract_patches(level.image, *at.T, 48)
             sums = cascade.second.classifier.partial_scores(patches, LARGER)
             passed = (sums >= cascade.second.classifier.thresholds).all(axis=1)
@@ -129,3 +130,32 @@ def test_whole_objects_support_hypotheses_and_start_their_own():
     assert both[0].score == pytest.approx(4.0 + supports[1]) and len(both) == 3
     assert len(finder.with_whole([], whole, 1)) == 1
     assert len(finder.with_whole([], whole, 5, supports[0])) == 1
+
+
+def test_whole_objects_that_do_not_resemble_a_face_are_dropped():
+    detector, pixels = load_model("faces"), sample_photograph()
+    finder, levels = detector.finder, detector.search.pyramid(pixels)
+    (face,) = detector.find(pixels).instances
+    middle, length = face.places(finder.anchors).mean(), face.reference_length
+    scale, far = detector.reference_length / length, [30 + 400j, 250 + 450j]
+    places = np.array([middle, middle + 0.8j * length, *far])
+    objects = np.column_stack([places.real, places.imag, np.full(4, -1.0), np.full(4, scale)])
+    likely = finder.likely_objects(levels, detector.reference_length, 0.0, objects)
+    np.testing.assert_array_equal(likely, objects[:2])
+    n = 2 * MAX_INSTANCES + 5
+    many = np.column_stack([np.arange(n) * 15.0 + 20, np.full((n, 2), [400.0, 0]), np.full(n, 3.0)])
+    assert len(finder.likely_objects(levels, detector.reference_length, -99.0, many)) == n - 5
+    assert not len(finder.likely_objects(levels, 28.3, 0.0, objects[:0]))
+
+
+def test_refinement_of_background_stops_early():
+    finder, pixels = load_model("faces").finder, sample_photograph()
+    levels = load_model("faces").search.pyramid(pixels)
+    mean = finder.regressor.mean_points
+    for place, stops in ((222 + 135j, False), (40 + 400j, True)):
+        whole = finder.refine(place + 42 * mean, 20.0, levels)
+        early = finder.refine(place + 42 * mean, 20.0, levels, -3.0)
+        assert (abs(whole.points - early.points).max() > 0) == stops
+        np.testing.assert_array_equal(whole.histograms, early.histograms)
+        log_odds = [finder.trained.face @ refined.inputs for refined in (whole, early)]
+        assert abs(np.diff(log_odds)) < 1 and (log_odds[0] < -4) == stops

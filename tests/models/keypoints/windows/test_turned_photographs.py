@@ -7,9 +7,17 @@ import pytest
 from annealed.models import load_model
 from annealed.models.keypoints import DetectionOptions
 from annealed.models.keypoints.windows import turned_photographs
-from annealed.models.keypoints.windows.turned_photographs import turned, turned_maxima, turning
+from annealed.models.keypoints.windows.turned_photographs import (
+    RotatedLevel,
+    evened,
+    evened_levels,
+    turned,
+    turned_maxima,
+    turning,
+)
 from annealed.pipelines.keypoints.detect import sample_photograph
 from annealed.pipelines.keypoints.faces import FACES
+from annealed.vision.pyramid import Level, gaussian_pyramid, shrink
 
 WIDTH, HEIGHT = 90, 50
 
@@ -20,10 +28,16 @@ def dot(x, y):
     return image
 
 
-def brightest(image, factor=1.0):
-    """One maximum: the centre of the bright area; its score is the width of the image."""
-    ys, xs = np.nonzero(image[..., 0] > 120)
-    return {"spot": np.array([[xs.mean(), ys.mean(), image.shape[1], 0.5]])}
+def brightest(levels):
+    """One maximum on the largest level: the centre of the bright area; its score is the width of
+    the level."""
+    ys, xs = np.nonzero(levels[0].image[..., 0] > 120)
+    x, y = levels[0].to_image([xs.mean(), ys.mean()])
+    return {"spot": np.array([[x, y, levels[0].shape[1], levels[0].scale]])}
+
+
+def whole(image):
+    return [Level(image, 1.0)]
 
 
 @pytest.mark.parametrize("degrees", [-30, 20, 90])
@@ -33,28 +47,39 @@ def test_nothing_is_cut_off_and_the_way_back_is_known(degrees):
         assert shown.dtype == np.uint8 and (
             degrees != 90 or abs(np.subtract(shown.shape[:2], (WIDTH, HEIGHT))).max() <= 1
         )
-        place = brightest(shown)["spot"][0, :2]
+        place = brightest(whole(shown))["spot"][0, :2]
         np.testing.assert_allclose(place, transform[:, :2] @ [x, y] + transform[:, 2], atol=0.4)
 
 
+def test_levels_are_rotated_like_the_photograph():
+    photograph = sample_photograph()[:203, :301]
+    matrix, size = turning(203, 301, 30)
+    shown = turned(photograph, 30)
+    for level in gaussian_pyramid(photograph)[:5]:
+        rotated = RotatedLevel(level, matrix, size)
+        expected = shown if level.scale == 1 else shrink(Level(shown, 1.0), level.scale).image
+        assert rotated.image.shape[:2] == rotated.shape == expected.shape[:2]
+        assert abs(rotated.image - expected.astype(float)).mean() < 4
+        part = rotated.part(-3, 20, 40, 30)
+        np.testing.assert_array_equal(part[:, 3:], rotated.image[20:50, :37])
+        matrix_of_part = np.array([[2.0, 0, -3], [0, 2, 20]])
+        np.testing.assert_array_equal(rotated.warped(matrix_of_part, (20, 15)), part[::2, ::2])
+
+
 def test_maxima_of_both_sides_lie_in_the_original():
-    (rows,) = turned_maxima(dot(60, 20), (-30.0, 30.0), brightest).values()
+    levels = whole(dot(60, 20))
+    (rows,) = turned_maxima(levels, (HEIGHT, WIDTH), (-30.0, 30.0), brightest).values()
     np.testing.assert_allclose(rows[:, :2], [[60, 20]] * 2, atol=0.4)
-    assert (rows[:, 2] > WIDTH).all() and (rows[:, 3] == 0.5).all()
+    assert (rows[:, 2] > WIDTH).all() and (rows[:, 3] == 1).all()
 
 
-def test_large_photographs_are_shrunk_first(monkeypatch):
+def test_large_levels_are_not_rotated(monkeypatch):
     monkeypatch.setattr(turned_photographs, "MAX_PIXELS", WIDTH * HEIGHT / 4)
-    factors = []
-
-    def search(pixels, factor):
-        factors.append(factor)
-        return brightest(pixels)
-
     image = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
     image[16:24, 56:64] = 255  # its middle is 59.5, 19.5
-    (rows,) = turned_maxima(image, (30.0,), search).values()
-    assert factors == [0.5] and rows[0, 3] == 0.25
+    levels = gaussian_pyramid(image)
+    (rows,) = turned_maxima(levels, image.shape, (30.0,), brightest).values()
+    assert rows[0, 3] == 0.5
     np.testing.assert_allclose(rows[:, :2], [[59.5, 19.5]], atol=0.8)
 
 
@@ -77,34 +102,51 @@ def test_a_face_that_is_turned_far_is_found_in_its_place():
     )
 
 
+def test_lightness_is_equalised_on_every_level_that_is_not_too_large(monkeypatch):
+    image = sample_photograph()
+    levels = gaussian_pyramid(image)
+    for limit, first in ((4_000_000, 0), (image.shape[0] * image.shape[1] // 2, 2)):
+        monkeypatch.setattr(turned_photographs, "MAX_PIXELS", limit)
+        light = evened_levels(levels, image.shape, 4)
+        np.testing.assert_array_equal(light[0].image, evened(levels[first].image))
+        scales = [level.scale for level in levels[first:]]
+        np.testing.assert_allclose([level.scale for level in light], scales)
+        shapes = [[level.shape for level in some] for some in (light, levels[first:])]
+        assert abs(np.subtract(*shapes)).max() <= 1
+
+
 @pytest.mark.parametrize(
     "height, width", [(1, 40_000), (30, 100_000), (1000, 12_000), (100_000, 20)]
 )
-def test_strips_are_shrunk_by_their_size_once_turned(height, width):
+def test_strips_are_rotated_on_levels_that_do_not_become_too_large(height, width):
     shapes = []
 
-    def search(pixels, factor):
-        shapes.append(pixels.shape)
+    def search(levels):
+        shapes.append(levels[0].shape)
         return {"spot": np.array([[0.0, 0.0, 0.0, 1.0]])}
 
-    (rows,) = turned_maxima(np.zeros((height, width, 3), np.uint8), (-30.0, 30.0), search).values()
+    levels = gaussian_pyramid(np.zeros((height, width, 3), np.uint8), min_size=1, min_scale=0.01)
+    if height == 1:
+        levels += [Level(np.zeros((1, 1600, 3), np.uint8), 0.04)]
+    (rows,) = turned_maxima(levels, (height, width), (-30.0, 30.0), search).values()
     assert len(rows) == len(shapes) == 2 and all(
-        h * w <= 1.01 * turned_photographs.MAX_TURNED for h, w, _ in shapes
+        h * w <= 1.01 * turned_photographs.MAX_TURNED for h, w in shapes
     )
 
 
 @pytest.mark.parametrize(
-    "height, width, factor", [(1600, 2400, 1.0), (1150, 3450, 1.0), (3000, 4000, 3**-0.5)]
+    "height, width, scale", [(1600, 2400, 1.0), (1150, 3450, 1.0), (3000, 4000, 0.5)]
 )
-def test_ordinary_photographs_are_shrunk_by_their_own_size(height, width, factor):
-    factors = []
+def test_levels_of_ordinary_photographs_are_limited_by_their_own_size(height, width, scale):
+    scales = []
 
-    def search(pixels, factor):
-        factors.append(factor)
+    def search(levels):
+        scales.append(levels[0].scale)
         return {"spot": np.empty((0, 4))}
 
-    turned_maxima(np.zeros((height, width, 3), np.uint8), (30.0,), search)
-    assert factors == [pytest.approx(factor)]
+    levels = gaussian_pyramid(np.zeros((height, width, 3), np.uint8))
+    turned_maxima(levels, (height, width), (30.0,), search)
+    assert scales == [scale]
 
 
 def test_a_strip_without_room_for_a_face_is_not_searched_turned(monkeypatch):

@@ -76,6 +76,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "experiments/pages/selector_tables_regression",
             "experiments/pages/motion_results",
             "experiments/pages/sensors_results",
+            "experiments/pages/figures",
         ]
     },
     "docs/reference": {

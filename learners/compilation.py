@@ -165,7 +165,7 @@ def jit(
     by_size: bool = True,
     **options: Any,
 ) -> Any:
-    """Declare a function to be compiled without the GIL and cached on disk.
+    """Declare a function to be compiled, cached on disk, and run without the GIL.
 
     Parameters
     ----------
@@ -175,8 +175,9 @@ def jit(
         NumPy function with the same result, used for small problems; True means ``function``
         itself.
     by_size : bool, default True
-        Whether the form depends on the sizes of the arguments outside :func:`problem_size`. If
-        False, the compiled form is always used there, as in loops over parts of an image.
+        Whether the sizes of the arguments determine, outside a :func:`problem_size` context, which
+        form is called. If False, the compiled form is always called outside such a context, which
+        suits loops over parts of an image.
     **options
         Options of ``numba.njit``: ``fastmath``, ``forceinline``, ``error_model``.
 

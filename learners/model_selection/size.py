@@ -64,8 +64,8 @@ def ebic(
     ----------
     value : float
         Mean loss. The term -2 log likelihood is twice the sum of the losses, which is exact for
-        logistic losses. With an ``unknown_dispersion``, such as the variance for the squared loss,
-        the term is n_samples ln(2 value).
+        logistic losses. If the dispersion is unknown, like the variance for the squared loss, the
+        term is n_samples ln(2 value).
     n_samples : float
         Number of rows.
     k, n_units : int

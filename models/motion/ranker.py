@@ -422,8 +422,8 @@ def check_version(header: Mapping[str, Any]) -> None:
     version = header.get("feature_set", 1)
     if version not in range(1, FEATURE_SET + 1):
         raise ValueError(
-            f"feature set {version!r} is not supported by this version, which reads 1 to "
-            f"{FEATURE_SET}; update annealed or retrain the model"
+            f"feature set {version!r} is not supported by this version of annealed, which "
+            f"reads feature sets 1 to {FEATURE_SET}; update annealed or retrain the model"
         )
 
 

@@ -372,12 +372,12 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Returns
         -------
         TabularSelector
-            Selector that predicts, transforms, explains and exports.
+            Fitted selector, which can predict, transform, explain and export.
 
         Raises
         ------
         ValueError
-            If the file does not contain a model of a data frame.
+            If the file does not contain a model that was fitted to a data frame.
         """
         model = TabularModel.load(path)
         if model.encoding is None:

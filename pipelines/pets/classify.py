@@ -10,9 +10,10 @@ from ...vision import Photograph, read_image
 def classify_file(
     classifier: ImageClassifier, path: Path, keep_photograph: bool = True
 ) -> tuple[dict[str, Any], Photograph | None]:
-    """Classify an image file, and return the JSON object of the command line and the photograph.
+    """Classify an image file.
 
-    The photograph is None unless it is requested. If the file cannot be read, a ValueError that
+    Returns the JSON object that the command line prints, and the photograph, or None if it is not
+    requested. If the file cannot be read, a ValueError that
     names it is raised.
     """
     photograph = Photograph(read_image(path))

@@ -344,9 +344,7 @@ def level_channels(
     return _from_planes(planes, pool, (top, bottom, first, width), expected_requests, buffers)
 
 
-def patch_channels(
-    patches: npt.NDArray[np.uint8], pool: FeaturePool, buffers: Buffers | None = None
-) -> LevelChannels:
+def patch_channels(patches: npt.NDArray[np.uint8], pool: FeaturePool) -> LevelChannels:
     """Prepare patches for scoring their windows: one strip of patches on top of each other.
 
     Parameters
@@ -357,8 +355,6 @@ def patch_channels(
         1) in the patch.
     pool : FeaturePool
         Pool of the models.
-    buffers : Buffers, optional
-        Memory to reuse, as in `level_channels`.
 
     Returns
     -------
@@ -366,11 +362,9 @@ def patch_channels(
         Tables for individual windows, which cannot be scanned.
     """
     n, side, _, _ = patches.shape
-    buffers, width = Buffers() if buffers is None else buffers, side - pool.window - 1
-    planes = buffers.take("planes", (3, n * side, side), np.uint8)
-    planes[:] = patches.reshape(n * side, side, 3).transpose(2, 0, 1)
-    rows = n * side - pool.window - 1
-    return _from_planes(planes, pool, (0, rows, 0, width), 1.0, buffers)
+    planes = np.ascontiguousarray(patches.reshape(n * side, side, 3).transpose(2, 0, 1))
+    rows, width = n * side - pool.window - 1, side - pool.window - 1
+    return _from_planes(planes, pool, (0, rows, 0, width), 1.0, Buffers())
 
 
 def _from_planes(

@@ -204,7 +204,7 @@ class InstanceTracker:
         check_integer("search_every", self.search_every, 1)
 
     def update(self, frame: np.ndarray, time: float | None = None) -> list[Instance]:
-        """Return the faces of the next frame by decreasing probability.
+        """Return the faces in the next frame, in order of decreasing probability.
 
         Parameters
         ----------

@@ -171,9 +171,10 @@ def _mesh(
 
 
 def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> AnnotatedImage:
-    """Rotate the only face of a photograph towards the right of the image.
+    """Rotate the only face in a photograph towards the right of the image.
 
-    The image shows the head and its surroundings. The eyes are at most 64 pixels apart.
+    The result shows only the head and its surroundings. If necessary, it is reduced until the eyes
+    are at most 64 pixels apart.
     """
     assert image.landmarks is not None
     landmarks, ied = image.landmarks[0], float(image.reference_length[0])

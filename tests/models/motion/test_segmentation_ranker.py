@@ -266,7 +266,8 @@ def test_files_with_the_first_features_go_on_answering(ranker, sequences, tmp_pa
     )
     with pytest.raises(
         ValueError,
-        match="feature set 9 is not supported by this version, which reads 1 to 2; update",
+        match="feature set 9 is not supported by this version of annealed, which reads feature "
+        "sets 1 to 2; update",
     ):
         load_model(tmp_path / "later.safetensors")
 

@@ -91,9 +91,11 @@ class AdditiveModel:
             Model with the same scores.
         """
         selected = np.flatnonzero(estimator.get_support())
-        order = np.arange(len(selected))
-        if by_importance:
-            order = np.argsort(-estimator.feature_importances_[selected], kind="stable")
+        order = (
+            np.argsort(-estimator.feature_importances_[selected], kind="stable")
+            if by_importance
+            else np.arange(len(selected))
+        )
         selected = selected[order]
         intercept = np.atleast_1d(np.asarray(estimator.intercept_, float))
         if hasattr(estimator, "responses_"):
@@ -198,9 +200,7 @@ class AdditiveModel:
         else:
             result = table[np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(table) - 1)]
         if self.missing_responses is not None:
-            missing = np.isnan(x)
-            if missing.any():
-                result[missing] = self.missing_responses[j]
+            result[np.isnan(x)] = self.missing_responses[j]
         return result
 
 

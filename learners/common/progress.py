@@ -89,10 +89,12 @@ class _Bar(_Lines):
             progress.TimeRemainingColumn(),
             plain("{task.fields[note]}"),
         )
-        # do not redirect other output
-        kept: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
         self._rich = progress.Progress(
-            *columns, console=Console(stderr=True), transient=not leave, **kept
+            *columns,
+            console=Console(stderr=True),
+            transient=not leave,
+            redirect_stdout=False,  # do not redirect other output
+            redirect_stderr=False,
         )
         self._task = self._rich.add_task(title or "", total=self._total, note="")
 

@@ -300,8 +300,9 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
     with np.errstate(over="ignore"):
         scale = np.sqrt(weight @ (targets - mean) ** 2)
     if not np.isfinite(scale).all():
-        most = np.abs(targets).max()
-        raise ValueError(f"y contains values up to {most:g}, whose squares overflow; rescale y")
+        raise ValueError(
+            f"y contains values up to {np.abs(targets).max():g}, whose squares overflow; rescale y"
+        )
     small = (scale < 1e-150) & (np.ptp(targets[weight > 0], axis=0) > 0)
     if small.any():
         most = np.abs(targets[:, small]).max()

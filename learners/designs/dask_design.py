@@ -208,10 +208,11 @@ class DaskDesign(OutOfCoreDesign):
             or self._targets[1] is not sample_weight
         ):
             pairs = [(y[r], sample_weight[r]) for r in self.rows]
-            if self.stored and len(self.parts) == 1:
-                sent = [task(tasks.beside, pair, row[0]) for pair, row in zip(pairs, self.tiles)]
-            else:
-                sent = [delayed(pair, pure=False, traverse=False) for pair in pairs]
+            sent = (
+                [task(tasks.beside, pair, row[0]) for pair, row in zip(pairs, self.tiles)]
+                if self.stored and len(self.parts) == 1
+                else [delayed(pair, pure=False, traverse=False) for pair in pairs]
+            )
             self._targets = y, sample_weight, dask.persist(*sent)
         return self._targets[2]
 
@@ -365,9 +366,11 @@ class DaskDesign(OutOfCoreDesign):
         return codes
 
     def _resident(self, values: np.ndarray) -> Any:
-        if self.knots is None:
-            return super()._resident(values)
-        return self.coding.tile(values, self.n_samples)
+        return (
+            super()._resident(values)
+            if self.knots is None
+            else self.coding.tile(values, self.n_samples)
+        )
 
 
 def _slices(sizes: Sequence[int]) -> list[slice]:

@@ -73,9 +73,11 @@ class DenseDesign(FirstReadDesign):
         return self._stored
 
     def _row_blocks(self) -> list[slice]:
-        step = 16 * CHUNK  # column-major
-        if self._by_rows:
-            step = max(16, BLOCK_BYTES // max(1, self._stored.shape[1] * self._stored.itemsize))
+        step = (
+            max(16, BLOCK_BYTES // max(1, self._stored.shape[1] * self._stored.itemsize))
+            if self._by_rows
+            else 16 * CHUNK  # column-major
+        )
         return [slice(start, start + step) for start in range(0, self.n_samples, step)]
 
     def _spread(self, values: np.ndarray) -> np.ndarray:
@@ -89,9 +91,8 @@ class DenseDesign(FirstReadDesign):
     def _rounded_mean(self) -> np.ndarray | None:
         """Return the means in the matrix's precision if products are centred, else None."""
         mean = self.mean[:, 0]
-        if not (np.abs(mean) * self.inv > _MAX_RATIO[self._stored.dtype.name]).any():
-            return None
-        return mean.astype(self._stored.dtype)
+        large = np.abs(mean) * self.inv > _MAX_RATIO[self._stored.dtype.name]
+        return mean.astype(self._stored.dtype) if large.any() else None
 
     def scores(self, coef: np.ndarray) -> np.ndarray:
         raw, shift = coef[:, 0] * self.inv[:, None], self._rounded_mean()

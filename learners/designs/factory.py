@@ -76,9 +76,11 @@ def make_design(
     if isinstance(X, SparseSource) and piecewise is None:
         return SparseBlockDesign(X, sample_weight)
     if isinstance(X, Source):
-        if piecewise is None:
-            return BlockDesign(X, sample_weight, random_state)
-        return PiecewiseBlockDesign(X, sample_weight, piecewise, random_state)
+        return (
+            BlockDesign(X, sample_weight, random_state)
+            if piecewise is None
+            else PiecewiseBlockDesign(X, sample_weight, piecewise, random_state)
+        )
     if isinstance(X, DaskMatrix):
         from .dask_design import DaskDesign
 
@@ -86,9 +88,11 @@ def make_design(
     if isinstance(X, TorchMatrix):
         from .torch_design import TorchDesign, TorchPiecewiseDesign
 
-        if piecewise is None:
-            return TorchDesign(X.tensor, sample_weight)
-        return TorchPiecewiseDesign.of(X.tensor, sample_weight, piecewise)
+        return (
+            TorchDesign(X.tensor, sample_weight)
+            if piecewise is None
+            else TorchPiecewiseDesign.of(X.tensor, sample_weight, piecewise)
+        )
     if sp.issparse(X):
         return SparseDesign(X, sample_weight)
     if piecewise is not None:

@@ -74,9 +74,7 @@ class OutOfCoreDesign(FirstReadDesign):
         new.columns = self.columns[kept]
         new._moments = self.mean[kept], self.inv[kept]
         new._narrow(kept)
-        if new._fits() or not len(new._missing()):
-            return new.in_memory()
-        return new._out_of_core()
+        return new.in_memory() if new._fits() or not len(new._missing()) else new._out_of_core()
 
     def _fits(self) -> bool:
         """Return whether the features fit into memory."""

@@ -193,10 +193,11 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Return mean probabilities; for least squares, they are (1 + score) / 2, clipped."""
-        if self._squash:
-            p = 1.0 / (1.0 + np.exp(-scores))
-        else:
-            p = np.clip(0.5 + 0.5 * scores, self._least, 1.0 - self._least)
+        p = (
+            1.0 / (1.0 + np.exp(-scores))
+            if self._squash
+            else np.clip(0.5 + 0.5 * scores, self._least, 1.0 - self._least)
+        )
         return np.column_stack([1.0 - p, p]) if p.ndim == 1 else p / p.sum(axis=1, keepdims=True)
 
 

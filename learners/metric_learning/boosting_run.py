@@ -214,9 +214,11 @@ class BoostingRun:
     def trimmed(self, metric: SparseMetric, n_features: Any = "model") -> SparseMetric:
         """Return the metric restricted to its strongest columns."""
         n_features = self.model.n_features_to_select if n_features == "model" else n_features
-        if n_features is None or n_features >= len(metric.columns):
-            return metric
-        return metric.trimmed(n_features, self.variance(metric))
+        return (
+            metric
+            if n_features is None or n_features >= len(metric.columns)
+            else metric.trimmed(n_features, self.variance(metric))
+        )
 
     def variance(self, metric: SparseMetric) -> np.ndarray:
         """Compute the variances of a metric's columns on the training rows."""

@@ -70,9 +70,11 @@ class FeatureMap:
 
     def base(self, X: Matrix) -> Matrix:
         """Return the centred and scaled columns of X, in CSR format if X is sparse."""
-        if sp.issparse(X):
-            return sp.csr_matrix(X @ sp.diags_array(1.0 / self.scale))
-        return np.ascontiguousarray((X - self.center) / self.scale)
+        return (
+            sp.csr_matrix(X @ sp.diags_array(1.0 / self.scale))
+            if sp.issparse(X)
+            else np.ascontiguousarray((X - self.center) / self.scale)
+        )
 
     def columns(self, X: Matrix, which: Sequence[int]) -> np.ndarray:
         """Compute the columns ``which`` of the map for raw rows X, as a dense array."""

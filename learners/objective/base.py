@@ -316,9 +316,11 @@ class Loss(BaseEstimator):
         By default, a loss with unbounded curvature is replaced by parabolas where scores are far
         from the best constant.
         """
-        if np.isfinite(self.max_curvature) or not (self.pointwise and self.has_curvature):
-            return self
-        return BandedLoss(self, self.best_constant(y, sample_weight))
+        return (
+            self
+            if np.isfinite(self.max_curvature) or not (self.pointwise and self.has_curvature)
+            else BandedLoss(self, self.best_constant(y, sample_weight))
+        )
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
         """Bound the second derivatives; None if ``max_curvature`` suffices. See :class:`Loss`."""

@@ -181,9 +181,11 @@ def chain_terms(
     value = _chain_terms(
         scores, codes, transitions, offsets, weights, gradient, transition_gradient
     )
-    if math.isnan(value):
-        return reference_terms(scores, codes, transitions, offsets, weights)
-    return value, gradient, transition_gradient
+    return (
+        reference_terms(scores, codes, transitions, offsets, weights)
+        if math.isnan(value)
+        else (value, gradient, transition_gradient)
+    )
 
 
 @jit

@@ -65,9 +65,9 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
     )
     code = None if known is None else known.kernel_code
     if code is None:
-        names = sorted(losses_for("online"))
         raise ValueError(
-            f"loss={loss!r} is not valid; expected one of {names} or the corresponding loss object"
+            f"loss={loss!r} is not valid; expected one of {sorted(losses_for('online'))} or the "
+            "corresponding loss object"
         )
     return code
 

@@ -317,8 +317,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             left = n_passes * n
             while left > 0:
                 if position == orders.shape[1]:
-                    orders = np.array([rng.permutation(n) for rng in state.rngs])
-                    position = 0
+                    position, orders = 0, np.array([rng.permutation(n) for rng in state.rngs])
                     bar.update()
                 burst = self._burst(state)
                 per_stage = burst * self.n_bursts
@@ -387,9 +386,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
         Annealed stages do so only if they drop enough features.
         """
-        if self.selection == "threshold":
-            return True
-        return target < n_active and (target <= FEWER * n_active or last or target == self._k)
+        return self.selection == "threshold" or (
+            target < n_active and (target <= FEWER * n_active or last or target == self._k)
+        )
 
     def _end_stage(self, state: PathState) -> None:
         """Set the gravity of the next stage."""
@@ -401,8 +400,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         state.gravity = (
             float(np.partition(updates, place)[place]) if len(updates) and beta > 0 else 0.0
         )
-        paths.pooled[:] = 0
-        paths.strides[:] = 1
+        paths.pooled[:], paths.strides[:] = 0, 1
         state.seen = 0
 
     def _judge(self, state: PathState, target: int) -> np.ndarray:

@@ -52,14 +52,16 @@ class _TISP(ScaledSelector):
             These are all features at first, and then the k features that the last thresholding
             kept.
             """
-            if not isinstance(self.learning_rate, str):
-                return float(self.learning_rate)
-            return safe_step(
-                columns,
-                loss,
-                weight,
-                start_direction(columns, y, loss, weight, zero),
-                penalty=self.ridge,
+            return (
+                safe_step(
+                    columns,
+                    loss,
+                    weight,
+                    start_direction(columns, y, loss, weight, zero),
+                    penalty=self.ridge,
+                )
+                if isinstance(self.learning_rate, str)
+                else float(self.learning_rate)
             )
 
         rate = step_of(design)

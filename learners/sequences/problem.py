@@ -202,9 +202,12 @@ def minimise(
 def column_deviations(X: Matrix) -> np.ndarray:
     """Compute the standard deviation of each column."""
     mean = np.asarray(X.mean(axis=0)).ravel()
-    if sp.issparse(X):
-        return np.sqrt(np.maximum(np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2, 0.0))
-    return np.sqrt(np.maximum(np.einsum("ij,ij->j", X, X) / len(X) - mean**2, 0.0))
+    square = (
+        np.asarray(X.multiply(X).mean(axis=0)).ravel()
+        if sp.issparse(X)
+        else np.einsum("ij,ij->j", X, X) / len(X)
+    )
+    return np.sqrt(np.maximum(square - mean**2, 0.0))
 
 
 def _blocks(offsets: np.ndarray) -> Iterator[tuple[int, int]]:

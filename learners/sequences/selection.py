@@ -288,8 +288,10 @@ class FSACRF(SelectingCRF):
             weak = model.costs() if self.criterion == "objective" else model.sizes()
             stay = strongest(weak, int(count))
             dropped = np.delete(np.arange(len(model.units)), stay)
-            for n, i in enumerate(dropped[np.argsort(weak[dropped], kind="stable")], 1):
-                path.append(Step("leave", model.units[i], model.value, len(model.units) - n))
+            path += [
+                Step("leave", model.units[i], model.value, len(model.units) - n)
+                for n, i in enumerate(dropped[np.argsort(weak[dropped], kind="stable")], 1)
+            ]
             model.keep([model.units[i] for i in stay], max_iter=self.steps_per_cut)
         model.keep(model.units)
         return model, path

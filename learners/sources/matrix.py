@@ -186,9 +186,10 @@ class Source(OutOfCoreMatrix):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Reduce the source, for pickling, to a call that reopens the file."""
-        if self._reopen is None:
-            return super().__reduce_ex__(protocol)
-        return self._reopen, (), {"memory_limit": self.memory_limit, "subsample": self.subsample}
+        limits = {"memory_limit": self.memory_limit, "subsample": self.subsample}
+        return (
+            super().__reduce_ex__(protocol) if self._reopen is None else (self._reopen, (), limits)
+        )
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -52,10 +52,12 @@ class SparseSource(Source):
         self._reopen = partial(SparseSource, self.folder.absolute(), index)
 
     def __getitem__(self, where: Any) -> Any:
-        if isinstance(where, tuple):
-            return super().__getitem__(where)
-        return SparseSource(self.folder, self.index[where]).set_limits(
-            self.memory_limit, self.subsample
+        return (
+            super().__getitem__(where)
+            if isinstance(where, tuple)
+            else SparseSource(self.folder, self.index[where]).set_limits(
+                self.memory_limit, self.subsample
+            )
         )
 
     def blocks(self, n_values: int) -> Iterator[tuple[np.ndarray, sp.csr_array]]:

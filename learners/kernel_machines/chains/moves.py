@@ -92,9 +92,11 @@ def _draw_birth(
     table: Table,
     rng: np.random.Generator,
 ) -> int:
-    if len(table.keys) > 0 and rng.random() < INFORMED:
-        return _draw_from_table(columns, table, rng)
-    return draw_sequence(columns, atoms, size, skip, prior, rng)
+    return (
+        _draw_from_table(columns, table, rng)
+        if len(table.keys) > 0 and rng.random() < INFORMED
+        else draw_sequence(columns, atoms, size, skip, prior, rng)
+    )
 
 
 @jit

@@ -66,10 +66,11 @@ def polya_gamma(z: float, rng: np.random.Generator) -> float:
         + (math.exp(z) * _normal_cdf(-root * (SPLIT * z + 1.0)) if z < 300.0 else 0.0)
     )
     while True:
-        if rng.random() < right / (right + left):
-            x = SPLIT + rng.standard_exponential() / rate
-        else:
-            x = _truncated_inverse_gaussian(z, rng)
+        x = (
+            SPLIT + rng.standard_exponential() / rate
+            if rng.random() < right / (right + left)
+            else _truncated_inverse_gaussian(z, rng)
+        )
         total = _coefficient(0, x)
         level = rng.random() * total
         n = 0

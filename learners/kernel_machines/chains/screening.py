@@ -117,9 +117,11 @@ def _score(square: np.ndarray, degrees: int) -> np.ndarray:
 
 def _best(square: np.ndarray) -> np.ndarray:
     """Return the positions of the largest ``MAX_ENTRIES`` entries."""
-    if len(square) <= MAX_ENTRIES:
-        return np.arange(len(square))
-    return np.sort(np.argpartition(square, len(square) - MAX_ENTRIES)[-MAX_ENTRIES:])
+    return (
+        np.arange(len(square))
+        if len(square) <= MAX_ENTRIES
+        else np.sort(np.argpartition(square, len(square) - MAX_ENTRIES)[-MAX_ENTRIES:])
+    )
 
 
 def _singles(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -168,7 +168,7 @@ class SegmentationRanker(ModelFile):
             features of this ranker.
         mixed : sequence of CandidateSet, default empty
             Candidates of training sequences for all numbers of motions, concatenated from
-            :meth:`sets_by_number`. They are required for learning to choose this number.
+            :meth:`sets_by_number`. They are required for learning to choose the number of motions.
         numbers : sequence of int, default empty
             True number of motions of each set in ``mixed``.
         columns : ndarray of int or None, default None

@@ -94,7 +94,8 @@ class LabelFolder:
         """Return the schema, the labelled images, and statistics of complete objects.
 
         The statistics are the mean object, scaled to size 1 around (0, 0), and the mean position
-        and size (x, y, size), or None.
+        and size (x, y, size). If no object is complete, the points of the mean object are on a
+        circle, and the mean position and size are None.
         """
         whole = [
             o["keypoints"]

@@ -78,10 +78,11 @@ class PersonTracker:
 
     Each face is compared with each person seen in the last second. The comparison uses the distance
     from the person's extrapolated position, the difference in size, and the difference in
-    appearance. The latter is the cosine distance between histograms, averaged over the 40% of the
-    points that agree best. The assignment with the minimum total cost is chosen (Kuhn-Munkres). The
-    remaining faces, and all faces in a new scene, are compared with all known people by appearance
-    alone. A face that does not match any known person is treated as a new person.
+    appearance. The difference in appearance is the cosine distance between histograms, averaged
+    over the 40% of the points that agree best. The assignment with the minimum total cost is chosen
+    (Kuhn-Munkres). The remaining faces, and all faces in a new scene, are compared with all known
+    people by appearance alone. A face that does not match any known person is treated as a new
+    person.
     """
 
     _persons: list[_Person] = field(default_factory=list, init=False)

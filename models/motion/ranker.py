@@ -89,8 +89,8 @@ class Segmentation:
         Probability of each candidate number of motions, most probable first; 1 if the number was
         given.
     unseen : ndarray of shape (n,), int
-        Indices of the points that are not visible in both frames of any pair. They are assigned to
-        the largest motion.
+        Indices of the points that are visible in at most one frame of every pair. They are assigned
+        to the largest motion.
     """
 
     labels: np.ndarray

@@ -124,7 +124,7 @@ class LabelFolder:
         }
 
     def save(self, path: Path, objects: list[dict[str, Any]]) -> None:
-        """Replace the objects of an image by a list, which may be empty.
+        """Replace the objects in an image with a list, which may be empty.
 
         The file is replaced atomically, and labels that other programs have written for other
         images are retained.

@@ -365,8 +365,9 @@ class InstanceFinder:
 
         The objects have shape (n, 4), with the columns x, y, score and scale. An object resembles a
         face if the sum of its score and that of the shape classifier, after the first stages of a
-        refinement of the mean shape, is at least ``min_score``. At most twice the maximum number of
-        hypotheses count as such. Objects within a reference length of them are also returned.
+        refinement of the mean shape, is at least ``min_score``. If more than twice the maximum
+        number of hypotheses resemble a face, the best are used. Objects within a reference length
+        of them are also returned.
         """
         if self.classifier is None:
             return objects

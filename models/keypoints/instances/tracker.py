@@ -92,12 +92,12 @@ class PersonTracker:
     def update(
         self, instances: Sequence[Instance], time: float, new_scene: bool = False
     ) -> list[Instance]:
-        """Assign the faces of the next frame to people and tracks.
+        """Assign the faces in the next frame to people and tracks.
 
         Parameters
         ----------
         instances : sequence of Instance
-            Instances of the frame, each with its appearance.
+            Instances in the frame, each with its appearance.
         time : float
             Time in seconds, later than in the last call.
         new_scene : bool, default False

@@ -86,7 +86,7 @@ class Near(NamedTuple):
 
 
 def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window: int) -> Near:
-    """Sample windows around the visible keypoints of a view.
+    """Sample windows around the visible keypoints in a view.
 
     The windows are on the levels on which the faces have the required size.
     """

@@ -63,7 +63,10 @@ def check_real(
     above: bool = False,
     below: bool = False,
 ) -> None:
-    """Check that ``low <= value <= high``; ``above`` excludes ``low``, and ``below`` ``high``."""
+    """Check that ``low <= value <= high``.
+
+    If ``above`` is set, ``low`` itself is excluded; if ``below`` is set, ``high`` is.
+    """
     expected = (
         f"a number {'>' if above else '>='} {low:g}"
         if high == sys.float_info.max

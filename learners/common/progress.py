@@ -121,12 +121,12 @@ def progress_bar(
     leave: bool = True,
     wait: float = SECONDS,
 ) -> Any:
-    """Show a progress bar on stderr if ``shown``.
+    """Show a progress bar on stderr if ``shown`` is set.
 
     The bar follows an iterable, or is advanced by ``update`` in a ``with`` block.
 
-    ``leave`` keeps the bar after the work is done. ``wait`` is the delay, in seconds, before the
-    first line is printed if no bar can be shown.
+    If ``leave`` is set, the bar remains after the work is done. ``wait`` is the delay, in seconds,
+    before the first line is printed if no bar can be shown.
     """
     shown = shown and sys.stderr is not None
     if shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":

@@ -257,7 +257,7 @@ class Design:
         return new
 
     def rescale(self, inv: np.ndarray) -> None:
-        """Change the inverse scales in place.
+        """Replace the inverse scales in place.
 
         Parameters
         ----------

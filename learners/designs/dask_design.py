@@ -4,7 +4,8 @@ The design implements section 2.2, "Large Scale Implementation", of Barbu et al.
 is processed separately. Scores are summed over each row of tiles and gradients over each column of
 tiles. The order is fixed, so neither lost workers nor the completion order of the tasks changes the
 result. Whenever only a third of the stored columns remains, these columns are joined into tiles of
-the previous size and persisted. Once they fit into the memory of the client, they are loaded there.
+the previous size and persisted. Once they fit into the memory of the client, they are loaded into
+it.
 """
 
 from collections.abc import Sequence

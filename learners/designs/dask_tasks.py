@@ -148,7 +148,7 @@ def first_read(
 
 
 def add_first_reads(*parts: Any) -> Any:
-    """Add the sums of several tiles after shifting them to the first row of the first tile."""
+    """Add the sums of several tiles, made relative to the first row of the first tile."""
     if isinstance(parts[0], np.ndarray):
         return add(*parts)
     shift, weight, rest, total, square, product = parts[0]

@@ -1,4 +1,4 @@
-"""Linear and piecewise-linear responses to a feature, and the knots of the latter."""
+"""Linear and piecewise-linear responses to a feature, and the knots of piecewise-linear ones."""
 
 import numpy as np
 

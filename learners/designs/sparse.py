@@ -58,9 +58,9 @@ class SparseDesign(Design):
     def _first_read(self, sample_weight: np.ndarray) -> None:
         """Compute the column moments in one pass, and count the stored values.
 
-        A column without zeros in the first block is shifted by its mean there, so that a large mean
-        costs no precision. Other columns do not need this, since zeros make the variance as large
-        as the squared mean.
+        A column without zeros in the first block is shifted by its mean in this block, so that a
+        large mean costs no precision. Other columns do not need this, since zeros make the variance
+        as large as the squared mean.
         """
         share, total, square, shift = np.zeros((4, self.n_features))
         present, self._counts = np.zeros(self.n_features), np.zeros(self.n_features, np.int64)

@@ -98,8 +98,8 @@ def solve_path(
 ) -> list[Solution]:
     """Solve the problem for ascending ``sizes`` in one annealing run.
 
-    Size 0 is the best constant model. With ``early_stop``, the path ends once the size exceeds ten
-    plus twice the size with the lowest information criterion so far.
+    Size 0 is the best constant model. If ``early_stop`` is set, the path ends once the size exceeds
+    ten plus twice the size with the lowest information criterion so far.
     """
     with solving(problem, settings):
         design = make_design(

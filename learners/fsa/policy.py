@@ -165,8 +165,8 @@ class Plan:
     search : bool
         Whether exchanges are followed by a longer search if the labels look noisy.
     checks_swaps : bool
-        Whether exchanges may overfit and are therefore compared with a fit that uses shrinkage
-        instead.
+        Whether exchanges may overfit, so that the fit with exchanges is compared with a fit that
+        uses shrinkage instead.
     alternatives : bool
         Whether to list alternatives to the selected features.
     discriminant : bool

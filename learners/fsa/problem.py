@@ -460,7 +460,7 @@ def check_data(
 ) -> Any:
     """Validate X, or X and y; only dense matrices may contain NaN.
 
-    ``reset`` sets ``n_features_in_`` and ``feature_names_in_``.
+    If ``reset`` is set, ``n_features_in_`` and ``feature_names_in_`` are stored.
     """
     out_of_core = as_out_of_core(X)
     if out_of_core is not None:

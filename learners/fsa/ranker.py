@@ -85,7 +85,7 @@ class FSARanker(FSAEstimator):
             ``pairs`` is given, all items belong to one query.
         pairs : array of shape (n_pairs, 3) or None, default None
             Preferences (i, j, r): item i should score above item j (r = 1), below it (r = 0), or as
-            high as it (r = 0.5). They replace ``y`` and ``qid``.
+            high as item j (r = 0.5). They replace ``y`` and ``qid``.
         sample_weight : array of shape (n_samples,) or None, default None
             Item weights. The weight of a pair is the product of its two item weights.
 

@@ -34,7 +34,7 @@ def resolve_size(problem: FitProblem, settings: FitSettings) -> tuple[FitSetting
     settings : FitSettings
         Settings that are no longer ``undecided``.
     why : str
-        Prefix for the description of the refinement; empty if nothing was automatic.
+        Prefix for the description of the refinement; empty if nothing was chosen automatically.
     """
     with solving(problem, settings):
         return (

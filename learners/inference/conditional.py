@@ -161,9 +161,9 @@ def fits_without(
 ) -> tuple[SupportProblem, list[Fit]]:
     """Fit the target without each candidate; return the problem and one fit per candidate.
 
-    If the fit to all units omits the candidate, this fit is used. Otherwise, the weaker half of its
-    units is replaced by the units that have the steepest gradients without the candidate, since
-    units selected together with the candidate would bias its test.
+    If the fit to all units omits the candidate, this fit is used. Otherwise, the weaker half of the
+    units in this fit is replaced by the units that have the steepest gradients without the
+    candidate, since units selected together with the candidate would bias its test.
     """
     solution = solve(problem, replace(settings, size=min(size, problem.n_units)))
     ridge = max(solution.ridge - settings.ridge, SHRINKAGE)

@@ -27,8 +27,8 @@ def gaussian_knockoffs(
     """Draw Gaussian Model-X knockoffs (eq. (3.2) of [1]_) with diag(s) = s I.
 
     Columns are standardised, and s minimises the reconstructability [2]_. An unknown covariance is
-    estimated ("second-order" knockoffs), with shrinkage as in [3]_ apart from the common factors.
-    No matrix of all column pairs is formed, so there may be many columns.
+    estimated ("second-order" knockoffs), with the shrinkage of [3]_, which does not apply to the
+    common factors. No matrix of all column pairs is formed, so there may be many columns.
 
     Parameters
     ----------

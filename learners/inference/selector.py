@@ -310,10 +310,10 @@ def selection_pvalues(
 def curved_column(X: np.ndarray, targets: np.ndarray) -> int | None:
     """Return the column on which a target and another column depend nonlinearly, if any.
 
-    The squares of a column, after removing their linear part, are tested for covariance with the
-    targets and with the other columns. The level is 0.005 over all tests of each kind. Values are
-    clipped at three standard deviations to limit the influence of heavy tails. If several columns
-    are significant, the most significant one is returned.
+    The squares of a column, without their linear part, are tested for covariance with the targets
+    and with the other columns. The level is 0.005 over all tests of each kind. Values are clipped
+    at three standard deviations to limit the influence of heavy tails. If several columns are
+    significant, the most significant one is returned.
     """
     Z = standardised(np.clip(standardised(X), -3.0, 3.0))
     n, m = Z.shape

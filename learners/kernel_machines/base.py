@@ -40,7 +40,7 @@ from .rows import Standardiser, correlated_groups
 def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
     """Average the scores of each row over the posterior samples.
 
-    With ``squash``, the logistic function of the score is averaged instead.
+    If ``squash`` is set, the logistic function of the score is averaged instead.
     """
     n = XT.shape[1]
     total, one = np.zeros(n), np.zeros(n)

@@ -108,7 +108,7 @@ def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> floa
 
 
 class MetricBooster:
-    """Run of Algorithm 2.2; each call of :meth:`step` adds one matrix of rank one.
+    """Run of Algorithm 2.2 of Ma (thesis); each call of :meth:`step` adds one matrix of rank one.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ class MetricBooster:
     metric : SparseMetric
         Current metric.
     margin : ndarray of shape (n,)
-        Margin of each row: mean squared distance to other classes minus that to the row's own
-        class.
+        Margin of each row: mean squared distance to its neighbours in other classes minus that to
+        its neighbours in its own class.
     path : list of (support, values, weight)
         Rank-one terms, one per step.
     leading : ndarray or None
@@ -139,7 +139,7 @@ class MetricBooster:
     in_bag : ndarray of bool, shape (n,)
         Rows used by the last step.
     oob_improvement : float
-        Decrease of the mean out-of-bag loss in the last step.
+        Amount by which the last step decreased the mean out-of-bag loss.
     """
 
     n_expanders, n_partners = (

@@ -52,8 +52,8 @@ class SDistCV(
 ):
     """Sparse nonlinear metric (:class:`SDist`) whose settings are chosen by cross-validation.
 
-    The search minimises the cross-validated error rate over ``param_grid``, and then fits all rows
-    with the best settings.
+    The search minimises the cross-validated error rate over the settings in ``param_grid``. All
+    rows are then fitted with the best settings.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class SDistCV(
     n_jobs: int | None = None
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Search for the best settings, and fit all rows with them.
+        """Search for the best settings, and fit all rows with these settings.
 
         Parameters
         ----------

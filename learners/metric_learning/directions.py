@@ -24,9 +24,9 @@ def laplacian(
     """Return the product u -> L u as a function that takes O(n k) time.
 
     There are n rows with k neighbours of each kind. Entry i of the result is ``weight_i`` times the
-    mean of u_i - u_j over the neighbours j of other classes, minus the mean over those of the same
-    class, plus the opposite terms of the edges that end in i. The edge weights form a sparse
-    matrix.
+    mean of u_i - u_j over the neighbours j of other classes, minus the mean over the neighbours of
+    the same class, plus the terms, of opposite sign, of the edges that end in i. The edge weights
+    form a sparse matrix.
     """
     rows = np.hstack([other, same])
     known = rows >= 0

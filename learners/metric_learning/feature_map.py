@@ -40,7 +40,7 @@ class FeatureMap:
 
     @classmethod
     def fit(cls, X: Matrix, standardize: bool) -> "FeatureMap":
-        """Create a map that standardises the columns of X if ``standardize``.
+        """Create a map, which standardises the columns of X if ``standardize`` is set.
 
         Otherwise the columns are unchanged. Constant columns have scale 1.
         """

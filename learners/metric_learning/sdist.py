@@ -192,9 +192,9 @@ class SDist(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. Data in float32 are not converted, and take half the time. With
-            ``standardize``, products of dense columns use centred columns. Sparse columns are never
-            centred, so their products use raw columns.
+            Training rows. Data in float32 are not converted, and take half the time. If
+            ``standardize`` is set, products of dense columns use centred columns. Sparse columns
+            are never centred, so their products use raw columns.
         y : array-like of shape (n_samples,)
             Labels of any type.
 

@@ -188,7 +188,7 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Compute the loss of each row, if ``pointwise``. See :class:`Loss`."""
+        """Compute the loss of each row, for pointwise losses. See :class:`Loss`."""
         one = np.ones(1)
         return np.array([self.value(y[i : i + 1], scores[i : i + 1], one) for i in range(len(y))])
 
@@ -205,7 +205,7 @@ class Loss(BaseEstimator):
     ) -> np.ndarray:
         """Compute the Hessian of the loss of each row, of shape (n, q, q). See :class:`Loss`.
 
-        By default it is the diagonal matrix of :meth:`curvature`.
+        By default, it is the diagonal matrix with the entries of :meth:`curvature`.
         """
         return self.curvature(y, scores, sample_weight)[:, :, None] * np.eye(scores.shape[1])
 

@@ -207,7 +207,7 @@ def check_pairs(pairs: ArrayLike, n_samples: int) -> tuple[np.ndarray, np.ndarra
     ----------
     pairs : array of shape (n_pairs, 3)
         Preferences (i, j, r): row i should score above row j (r = 1), below it (r = 0), or as high
-        as it (r = 0.5).
+        as row j (r = 0.5).
     n_samples : int
         Number of rows of X.
 

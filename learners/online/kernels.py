@@ -233,8 +233,9 @@ def thresholded_pass(
     """Take gradient steps with soft-thresholding.
 
     The thresholding of a coefficient is deferred until its feature occurs. ``t`` is the number of
-    earlier rows, ``due`` the number of thresholds so far, each of size ``burst * gravity``, and
-    ``done[j]`` the number applied to w[j]. The intercept and the updated ``due`` are returned.
+    earlier rows, ``due`` is the number of thresholds so far, each of size ``burst * gravity``, and
+    ``done[j]`` is the number of them that have been applied to w[j]. The intercept and the updated
+    ``due`` are returned.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent

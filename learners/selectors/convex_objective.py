@@ -57,8 +57,8 @@ def forward_backward_minimise(
         Function of a vector that returns the value and the gradient, a vector of the same length.
         Outside its domain, it must return infinity and an arbitrary gradient.
     start : array-like of shape (n_features,)
-        Starting point, which is 0 except for the free coordinates. The objective must be finite
-        there.
+        Starting point, which is 0 except for the free coordinates. The objective must be finite at
+        this point.
     n_features_to_select : int or None, default None
         Number of coordinates to select, excluding the free coordinates. None stops according to
         ``delta`` or ``epsilon``.
@@ -83,8 +83,8 @@ def forward_backward_minimise(
     Raises
     ------
     ValueError
-        If the starting point is not a vector, the objective is not finite there, a gradient has the
-        wrong shape, or a parameter is out of range.
+        If the starting point is not a vector, the objective is not finite at this point, a gradient
+        has the wrong shape, or a parameter is out of range.
 
     References
     ----------

@@ -57,7 +57,7 @@ def minimise_coordinate(
     c2: float,
     mixture: np.ndarray,
 ) -> float:
-    """Minimise over one alpha_i by Algorithm 3, and return the change z in (-c1, c2).
+    """Minimise over one alpha_i by Algorithm 3, and return its change z, which is in (-c1, c2).
 
     The algorithm is Newton's method on eq. (14), safeguarded by bisection. The derivative is ln((c1
     + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), which increases from -inf to inf. Here

@@ -155,8 +155,9 @@ class UnitModel:
 def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
     """Exchange units one at a time as long as the refitted objective decreases.
 
-    Each round tries to replace the units of lowest cost, in turn, by the units with the steepest
-    gradients in the model without them. The steps are returned as entries of a path.
+    Each round considers the units of lowest cost in turn. It tries to replace each of them by the
+    units with the steepest gradients in the model without it. The steps are returned as entries of
+    a path.
     """
     path: list[Step] = []
     for _ in range(max_exchanges):

@@ -63,7 +63,7 @@ def greedy_search(
     """Repeatedly add the best unit, refit, and remove units that gain less than half as much.
 
     The gain of a unit is the decrease in the objective that it causes, minus its penalty. The
-    search ends, since the objective is lower whenever the search returns to the same size.
+    search always ends, since the objective is lower whenever the search returns to a size.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
     """Return the schedule M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of Barbu et al. (2014).
 
-    See :func:`inverse` for the symbols. The curve and the scale of mu differ from those there.
+    The symbols are those of :func:`inverse`, but the curve and the scale of mu differ from it.
     """
     e = np.arange(1, n_steps + 1)
     return _whole(np.maximum(k, n_features / (1.0 + e * mu) - 1.0 / n_steps), n_features, k)
@@ -40,8 +40,8 @@ def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarra
 def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
     """Return the schedule M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E).
 
-    For mu = 1, it reaches k after half of the steps; for larger mu, earlier. See :func:`inverse`
-    for the symbols.
+    For mu = 1, it reaches k after half of the steps; for larger mu, it does so earlier. See
+    :func:`inverse` for the symbols.
     """
     e = np.arange(1, n_steps + 1)
     return _whole(

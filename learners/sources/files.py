@@ -90,9 +90,9 @@ def on_disk(
         Columns of a Parquet table. The default is all stored columns except the target and the
         weight. Folder names such as ``year=2024`` define additional columns that can be requested.
     target, weight : str or None, default None
-        Columns of a Parquet table that are read into memory as the attributes ``target`` and
-        ``weight``, for ``fit(source, source.target, sample_weight=source.weight)``. Batches always
-        have these attributes.
+        Columns of a Parquet table that are read into memory and become the attributes ``target``
+        and ``weight``, for ``fit(source, source.target, sample_weight=source.weight)``. A source of
+        batches always has these attributes.
     filters : list or None, default None
         pyarrow filters that select rows of a Parquet table, such as ``[("year", ">=", 2024), ("x",
         "<", 5)]``. Files and row groups without matching rows are not read.

@@ -67,7 +67,7 @@ class ImageClassifier(ModelFile):
         labels: Sequence[str],
         X: sp.csr_matrix | None = None,
     ) -> Self:
-        """Learn vocabularies, columns and responses.
+        """Learn the vocabularies, select columns and fit their responses.
 
         Parameters
         ----------

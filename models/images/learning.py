@@ -106,7 +106,7 @@ class ClassifierSettings:
 def metric_on(
     X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarray, max_order: int
 ) -> MetricScorer:
-    """Fit sDist with its default solver on some columns of X, and return a scorer for rows of X."""
+    """Fit sDist with its default solver to some columns of X, and return a scorer for rows of X."""
     part = X[:, columns].toarray().astype(np.float64)
     return MetricScorer.of(
         learners.SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y

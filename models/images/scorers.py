@@ -90,7 +90,7 @@ class AdditiveScorer:
     def read(
         cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
     ) -> Self:
-        """Read the scorer from the arrays of a model file whose names start with ``name``.
+        """Read the scorer from those arrays of a model file whose names start with ``name``.
 
         A ValueError is raised if an array is missing or the shapes are inconsistent.
         """
@@ -224,7 +224,7 @@ class MetricScorer:
     def read(
         cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
     ) -> Self:
-        """Read the scorer from the arrays of a model file whose names start with ``name``.
+        """Read the scorer from those arrays of a model file whose names start with ``name``.
 
         The errors are those of :meth:`AdditiveScorer.read`.
         """

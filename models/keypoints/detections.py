@@ -157,9 +157,9 @@ class DetectionResult(NamedTuple):
     Parameters
     ----------
     detections : list of Detection
-        Detections by decreasing score.
+        Detections in order of decreasing score.
     instances : list of Instance
-        Instances by decreasing probability; empty if instances are not assembled.
+        Instances in order of decreasing probability; empty if instances are not assembled.
     """
 
     detections: list[Detection]

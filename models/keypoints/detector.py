@@ -213,7 +213,7 @@ class KeypointDetector(ModelFile):
         Returns
         -------
         list of Detection
-            Detections by decreasing score.
+            Detections in order of decreasing score.
 
         Raises
         ------

@@ -198,7 +198,7 @@ def relative(features: np.ndarray, response: str, standardize: bool = False) -> 
     """Compute features relative to the other candidates of the same sequence.
 
     For piecewise-linear responses, values are scaled to [0, 1] within the sequence. For linear
-    responses, the mean over the sequence is subtracted. With ``standardize``, values are also
+    responses, the mean over the sequence is subtracted. If ``standardize`` is set, values are also
     divided by the standard deviation.
     """
     if response == "linear":

@@ -89,8 +89,8 @@ class Segmentation:
         Probability of each candidate number of motions, most probable first; 1 if the number was
         given.
     unseen : ndarray of shape (n,), int
-        Indices of the points that are not visible in both frames of any pair. They are assigned to
-        the largest motion.
+        Indices of the points that are visible in at most one frame of every pair. They are assigned
+        to the largest motion.
     """
 
     labels: np.ndarray
@@ -168,7 +168,7 @@ class SegmentationRanker(ModelFile):
             features of this ranker.
         mixed : sequence of CandidateSet, default empty
             Candidates of training sequences for all numbers of motions, concatenated from
-            :meth:`sets_by_number`. They are required for learning to choose this number.
+            :meth:`sets_by_number`. They are required for learning to choose the number of motions.
         numbers : sequence of int, default empty
             True number of motions of each set in ``mixed``.
         columns : ndarray of int or None, default None

@@ -185,7 +185,7 @@ def open_locked(path: Path, wait: bool = True) -> Any:
     Raises
     ------
     ValueError
-        If the file cannot be written, or, without ``wait``, if another process holds the lock.
+        If the file cannot be written, or, if ``wait`` is False, if another process holds the lock.
     """
     try:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
@@ -237,7 +237,7 @@ def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
 def write_part(
     path: Path, kind: str, arrays: dict[str, np.ndarray], made_from: dict[str, Any], **more: Any
 ) -> None:
-    """Write arrays to a safetensors file atomically, with ``more`` in the header."""
+    """Write arrays to a safetensors file atomically, with the entries of ``more`` in its header."""
     write_model(path, kind, arrays, {"made_from": made_from, **more})
 
 

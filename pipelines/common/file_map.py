@@ -174,7 +174,7 @@ def try_file(
 ) -> tuple[Any, str | None]:
     """Apply a function to a file; return the result and None, or None and an error message.
 
-    The message names the file. ``plain`` uses uncompiled loops.
+    The message names the file. If ``plain`` is set, uncompiled loops are used.
 
     Examples
     --------

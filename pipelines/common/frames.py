@@ -38,9 +38,9 @@ def different_frames(video: Path, n: int) -> list[int]:
 
 
 def write_frames(video: Path, out: Path, n: int) -> list[Path]:
-    """Write the frames of a video that differ most, and return their paths.
+    """Write the most different frames of a video, and return their paths.
 
-    A file is named by the number of its frame, such as ``000012.png``.
+    Each file is named after the number of its frame, such as ``000012.png``.
 
     Raises
     ------

@@ -30,9 +30,9 @@ class FileDetections:
     seconds : float
         Duration of the detection alone.
     detections : list of Detection
-        Detections by decreasing score.
+        Detections in order of decreasing score.
     instances : list of Instance
-        Instances by decreasing probability.
+        Instances in order of decreasing probability.
     category : str or None
         Category of the objects; None for faces.
     error : str or None
@@ -148,7 +148,7 @@ def detect_file(
 ) -> FileDetections:
     """Detect keypoints in one file, or in the sample photograph if the name is None.
 
-    ``plain`` uses uncompiled loops.
+    If ``plain`` is set, uncompiled loops are used.
     """
     detectors = [detector] if isinstance(detector, KeypointDetector) else detector
     if not plain:

@@ -94,7 +94,8 @@ class LabelFolder:
         """Return the schema, the labelled images, and statistics of complete objects.
 
         The statistics are the mean object, scaled to size 1 around (0, 0), and the mean position
-        and size (x, y, size), or None.
+        and size (x, y, size). If no object is complete, the points of the mean object are on a
+        circle, and the mean position and size are None.
         """
         whole = [
             o["keypoints"]
@@ -123,7 +124,7 @@ class LabelFolder:
         }
 
     def save(self, path: Path, objects: list[dict[str, Any]]) -> None:
-        """Replace the objects of an image by a list, which may be empty.
+        """Replace the objects in an image with a list, which may be empty.
 
         The file is replaced atomically, and labels that other programs have written for other
         images are retained.

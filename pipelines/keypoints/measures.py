@@ -31,7 +31,7 @@ _BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # limits of proba
 
 @dataclass(frozen=True)
 class MatchedDetections:
-    """Detections of a keypoint in an image, by decreasing score, with their outcomes.
+    """Detections of a keypoint in an image, with their outcomes, in order of decreasing score.
 
     Attributes
     ----------
@@ -251,9 +251,9 @@ def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int
     """Compute the distances to the points of the matched detected objects.
 
     The result has shape (n_objects, n_keypoints). Distances are relative to the square root of the
-    box area. They are infinite without a match, and NaN for hidden or unknown points. Objects are
-    matched one to one by the smallest mean error, which must be below 0.4. The number of detected
-    objects without a match is also returned.
+    box area. They are infinite for objects without a match, and NaN for hidden or unknown points.
+    Objects are matched one to one by the smallest mean error, which must be below 0.4. The number
+    of detected objects without a match is also returned.
     """
     visible = image.visible & np.isfinite(image.instances).all(axis=2)
     errors, distance = np.where(visible, np.inf, np.nan), distances(image, detected)
@@ -274,7 +274,7 @@ def score(
     detected: Sequence[Objects],
     background: Sequence[Objects] = (),
 ) -> list[dict]:
-    """Return a row for each keypoint and one for all keypoints.
+    """Return one row for each keypoint, and one row for all keypoints together.
 
     ``pck`` is the proportion of visible points within `TOLERANCE`. ``pck_detected`` is the same
     proportion among the points of detected objects, whose median error is also given. The last row

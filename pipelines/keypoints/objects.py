@@ -22,7 +22,7 @@ _MANY_OBJECTS = 200  # with fewer objects, each image is rotated twice (heuristi
 def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     """Read annotated images and complete their objects.
 
-    Missing points are predicted from the other points, and counted as hidden. Invalid annotations
+    Missing points are predicted from the other points and treated as hidden. Invalid annotations
     raise a one-line ValueError.
     """
     images = read_annotations(folder, schema)

@@ -121,7 +121,7 @@ def write_evaluation(
     """Write the report of an evaluation to an existing folder.
 
     The files are ``report.html`` and ``report.json``. The report contains parts of the photographs,
-    so check their terms of use before you share it.
+    so check the terms of use of the photographs before you share the report.
     """
     body = small(escape(", ".join(f"{key}: {value}" for key, value in record["settings"].items())))
     columns = COLUMNS[measure]

@@ -125,8 +125,8 @@ def detect_video(
     :class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`, unless every candidate or
     no face is requested. ``smooth`` is the cut-off frequency in Hz for smoothing the points
     (:mod:`~annealed.models.keypoints.instances.smoothing`), "auto" for
-    :data:`~annealed.models.keypoints.instances.smoothing.DEFAULT_CUTOFF`, or "off". Frames of a
-    file are smoothed with earlier and later frames, and frames of a camera only with earlier
+    :data:`~annealed.models.keypoints.instances.smoothing.DEFAULT_CUTOFF`, or "off". Frames in a
+    file are smoothed with earlier and later frames, and frames from a camera only with earlier
     frames.
     """
     options = detector.resolve(options or DetectionOptions(roll=0.0))

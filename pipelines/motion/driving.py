@@ -32,9 +32,9 @@ class DrivingKind:
         Range of the depth of the background, in metres.
     errors : {"normal", "heavy", "walk", "mixed"}
         Distribution of the position errors. "normal" is Gaussian with the same scale for all
-        points. In the other distributions, the scale varies between points and increases with their
-        speed. "heavy" has heavy tails, "walk" also accumulates over frames, and "mixed" is
-        Gaussian, with a scale that is twenty times as large for a tenth of the points.
+        points. In the other distributions, the scale differs between points and increases with the
+        speed of a point. "heavy" has heavy tails, "walk" also accumulates over frames, and "mixed"
+        is Gaussian, with a scale that is twenty times as large for a tenth of the points.
     frames : (int, int), default (5, 60)
     bodies : (int, int), default (1, 5)
         Minimum and maximum number of moving bodies.

@@ -260,7 +260,7 @@ def cross_validate(
         Candidates of each sequence, with known errors.
     fold : ndarray of shape (n_sequences,)
     fit : function
-        Function of the training sets that returns a function that scores the candidates of several
+        Function of the training sets. It returns a function that scores the candidates of several
         sequences.
 
     Returns

@@ -237,7 +237,7 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> "Figur
 def draw_worst(
     path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray
 ) -> None:
-    """Draw the ground truth, predictions and best candidate of a sequence in the last frame.
+    """Draw the ground truth, predictions and best candidate for a sequence in its last frame.
 
     ``errors`` contains the errors of the predictions in percent.
     """

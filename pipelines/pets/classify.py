@@ -12,9 +12,9 @@ def classify_file(
 ) -> tuple[dict[str, Any], Photograph | None]:
     """Classify an image file.
 
-    Returns the JSON object that the command line prints, and the photograph, or None if it is not
-    requested. If the file cannot be read, a ValueError that
-    names it is raised.
+    The JSON object that the command line prints is returned, followed by the photograph. The latter
+    is None unless it is requested. If the file cannot be read, a ValueError that names it is
+    raised.
     """
     photograph = Photograph(read_image(path))
     probabilities = classifier.predict_proba([photograph])[0]

@@ -97,7 +97,7 @@ def _show(axes: Axes, image: np.ndarray, title: str, size: float = 8, **place: A
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
     """Draw the strongest words of a part of the classifier.
 
-    Each word is shown with patches from training photographs and the class that it supports.
+    For each word, patches from training photographs and the class that it supports are shown.
     """
     additive = model.scorers[part][0]
     if not (chosen := [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]):

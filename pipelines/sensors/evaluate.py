@@ -72,7 +72,7 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
 
 
 def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str, float]:
-    """Compute the proportion of misclassified minutes, and its mean over the activities.
+    """Compute the proportion of misclassified minutes, overall and as the mean over activities.
 
     With ``idle=False``, minutes whose true label is idle are excluded.
 

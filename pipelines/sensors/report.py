@@ -119,7 +119,8 @@ def write_report(
 def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
     """Plot the error against the number of sensors, as in Figure 2 of Liu et al. (2014).
 
-    The error is the proportion of minutes, and its mean over the activities.
+    Two errors are plotted: the proportion of misclassified minutes overall, and the mean of this
+    proportion over the activities.
     """
     from matplotlib.figure import Figure
 

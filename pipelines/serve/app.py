@@ -48,7 +48,7 @@ def make_app(
     host : str, default "127.0.0.1"
         Host name on which the server listens.
     labelling : Labelling, optional
-        Folder of the Label tab. The tab is hidden if it is not given.
+        Folder of the Label tab. If None, the tab is hidden.
 
     Returns
     -------

@@ -23,8 +23,8 @@ def predict_table(
     """Return a data frame of predictions.
 
     The columns are ``prediction`` and, for classification, ``probability of CLASS`` for each class.
-    With ``contributions``, the frame also contains the score, ``contribution of COLUMN`` for each
-    selected column, and the contribution of the intercept; the score is the sum of the
+    If ``contributions`` is set, the frame also contains the score, ``contribution of COLUMN`` for
+    each selected column, and the contribution of the intercept; the score is the sum of the
     contributions. ``note`` is called with a one-line message about each column with empty,
     unreadable or unknown cells, and about the detected format of the table. An empty column in a
     table with several rows is an error unless ``allow_empty`` is set.

@@ -112,8 +112,8 @@ def read_rows(
 ) -> tuple[pd.DataFrame, np.ndarray | None]:
     """Read a data frame with the ``wanted`` columns of a model.
 
-    Other columns may also be read, as is the target if the file contains it. Messages about the
-    format are added to ``notes``.
+    Other columns may also be read. If the file contains the target, it is read as well. Messages
+    about the format are added to ``notes``.
 
     Raises
     ------

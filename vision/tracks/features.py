@@ -39,7 +39,7 @@ class Feature(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Space in which points are compared: a representation of the tracks, or a projection of it."""
+    """Space in which points are compared: a representation of the tracks or its projection."""
 
     representation: str
     dimension: float | None = None  # multiple of the number of motions; None: full vectors

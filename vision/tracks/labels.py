@@ -26,7 +26,7 @@ def canonical_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def by_size(labels: np.ndarray) -> np.ndarray:
-    """Renumber labels as 0, 1, ... by decreasing size; ties are broken by first appearance.
+    """Renumber labels as 0, 1, ... by size, largest first; ties are in order of first appearance.
 
     Parameters
     ----------

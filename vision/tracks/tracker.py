@@ -68,7 +68,8 @@ class Tracker:
         -------
         ndarray of shape (F, P, 2), float64
             Positions in pixels; NaN before a point was detected and after it was dropped. A dropped
-            point is never resumed. If a corner is detected there later, it is a new point.
+            point is never resumed. A corner that is detected at the same position later is a new
+            point.
 
         Raises
         ------

@@ -197,7 +197,7 @@ class Tracks:
 
     @cached_property
     def nearest(self) -> np.ndarray:
-        """Indices of all points by increasing distance from each point, of shape (P, P).
+        """Indices of all points in order of increasing distance from each point, of shape (P, P).
 
         Each row starts with the point itself; the distances are :attr:`places_apart`.
         """

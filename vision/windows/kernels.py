@@ -28,7 +28,7 @@ def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignor
     """Compute ``out[j] = sum_k weights[f, k] * flat[base + offsets[f, k] + j]`` for k < 6.
 
     Indices are unsigned, so numba omits the test for negative indices, which would prevent
-    vectorisation. This function and the next one are separate, with forced inlining, because
+    vectorisation. This function and :func:`add_corner` are separate, with forced inlining, because
     compiling them as one function takes several times as long.
     """
     o0, o1, o2 = base + offsets[f, 0], base + offsets[f, 1], base + offsets[f, 2]

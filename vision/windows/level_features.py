@@ -570,7 +570,7 @@ def add_shifted(source, row, shift, count, total):  # type: ignore[no-untyped-de
 
 @jit
 def add_squares(entries, count, energy):  # type: ignore[no-untyped-def]
-    """Add the squares of one row of one bin to the row's energy."""
+    """Add the squares of one bin in a row to the energy of the row."""
     for x in range(np.uint64(count)):
         entry = np.float32(np.int32(entries[x]))
         energy[x] += entry * entry

@@ -28,8 +28,8 @@ class PatchDesign(Design):
     remaining m features, ``n * m`` bytes, fit into ``cache_bytes``, `keep` returns a
     ``PiecewiseDesign`` with stored codes and the same standardised coordinates.
 
-    Sums over rows are computed in blocks of fixed size and order, so results do not depend on the
-    number of threads.
+    Sums over rows are computed in blocks of a fixed size and in a fixed order, so results do not
+    depend on the number of threads.
 
     Parameters
     ----------
@@ -410,7 +410,10 @@ def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
 
 @jit(fastmath={"reassoc", "contract", "nsz"})
 def block_squares(codes, unit, weight, squares):  # type: ignore[no-untyped-def]
-    """Add ``sum_j weight[j] * a_j * (1 - a_j)`` to ``squares[f]``, with position a_j in the bin."""
+    """Add ``sum_j weight[j] * a_j * (1 - a_j)`` to ``squares[f]``.
+
+    a_j is the position of the value of lane j within its bin.
+    """
     for f in range(codes.shape[0]):
         total = np.float32(0)
         for j in range(LANES):

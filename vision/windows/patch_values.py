@@ -203,7 +203,7 @@ def encode(values, low, inverse_bin_width, top, sublevels, out):  # type: ignore
 
 @jit
 def encode_rows(patches, rows, program, tables, bins, out):  # type: ignore[no-untyped-def]
-    """Encode all features of the program in the given patches; see `Bins`.
+    """Encode the values of all features of the program in the given patches; see `Bins`.
 
     The codes are written to ``out``, of shape (blocks of LANES rows, features, LANES).
     """

@@ -156,7 +156,7 @@ def score_windows(
 def predict_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """Return all q outputs of a model in the windows at n pixels of a level.
+    """Return all q outputs of a model for the windows at n pixels of a level.
 
     The model must not have rejection thresholds. The result is a float32 array of shape (n, q).
     """

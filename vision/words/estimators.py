@@ -91,8 +91,8 @@ class VisualWords(_Transformer, WordCounts):
         the counts.
     n_probes : int, default 8
         Number of cells, out of about sqrt(``n_words``), that are searched for the nearest word of a
-        descriptor. The nearest cells are searched. More cells are slower but more accurate. With 8
-        of 70 cells, 99% of the descriptors are assigned to their nearest word.
+        descriptor. The nearest cells are searched. Searching more cells is slower but more
+        accurate. With 8 of 70 cells, 99% of the descriptors are assigned to their nearest word.
     descriptors_per_image : int, default 300
         Number of descriptors drawn at random from each image to learn the vocabulary.
     lloyd_steps : int, default 1

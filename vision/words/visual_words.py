@@ -231,7 +231,7 @@ class WordCounts(ImageRows):
         Returns
         -------
         keypoints : ndarray of shape (n,), int64
-            Rows of ``image``. With ``mirror``, each row occurs twice, the second time for the
+            Rows of ``image``. If ``mirror`` is set, each row occurs twice, the second time for the
             mirror image.
         words : ndarray of shape (n,), int32
         quarters : ndarray of shape (n,), int64
@@ -275,6 +275,6 @@ class WordCounts(ImageRows):
 
 
 def frequencies(counts: np.ndarray, power: float) -> np.ndarray:
-    """Raise counts to a power, and scale them to length 1 (float32)."""
+    """Raise counts to a power, and scale the resulting vector to length 1 (float32)."""
     values = counts.astype(np.float64) ** power
     return (values / max(float(np.linalg.norm(values)), 1e-12)).astype(np.float32)

@@ -106,7 +106,7 @@ def draw_following(
     may_stop: bool,
     rng: np.random.Generator,
 ) -> int:
-    """Draw the column that follows ``column``, or -1 for the null state if ``may_stop``."""
+    """Draw the column that follows ``column``, or -1 for the null state if ``may_stop`` is set."""
     total, stops, _ = transitions(atoms, size, skip, column, -1, prior.max_order)
     u = rng.random() * (
         prior.step_mass + total - stops + (prior.stop_mass + stops if may_stop else 0.0)

@@ -56,8 +56,8 @@ def empty_gram(n_rows: int, max_components: int) -> Gram:
 def cos_sin(phase: np.ndarray, out: np.ndarray) -> None:
     """Compute the cosine and sine of phases below 1e6 in absolute value.
 
-    The polynomials of fdlibm are evaluated without branches, so that the loop vectorises. The error
-    is 2e-16.
+    The polynomials of fdlibm are evaluated without branches, so that the loop vectorises. The
+    maximum error is 2e-16.
     """
     cosine, sine = out[0], out[1]
     for i in range(len(phase)):

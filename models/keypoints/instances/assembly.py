@@ -153,7 +153,7 @@ class Assembler:
         return [self.shape.keypoints[i] for i in self.shape.anchors]
 
     def candidates(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
-        """Return the candidates among the local maxima of each anchor, by decreasing log-odds.
+        """Return the candidates among the maxima of all anchors, in order of decreasing log-odds.
 
         The maxima have shape (n, 4), with the columns x, y, score and scale.
         """
@@ -201,7 +201,7 @@ class Assembler:
         Returns
         -------
         list of Hypothesis
-            Distinct hypotheses by decreasing score.
+            Distinct hypotheses in order of decreasing score.
         """
         if not len(candidates.anchor):
             return []

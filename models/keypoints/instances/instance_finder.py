@@ -361,12 +361,13 @@ class InstanceFinder:
         min_score: float,
         objects: np.ndarray,
     ) -> np.ndarray:
-        """Return the whole objects that resemble a face, and those near one that does.
+        """Return the whole objects that resemble a face, and the objects near them.
 
-        The objects have shape (n, 4), with the columns x, y, score and scale. Their score plus that
-        of the shape classifier, after the first stages of a refinement of the mean shape, is at
-        least ``min_score``; twice as many as the refined hypotheses are retained. Objects within a
-        reference length of them are also returned.
+        The objects have shape (n, 4), with the columns x, y, score and scale. An object resembles a
+        face if the sum of its score and that of the shape classifier, after the first stages of a
+        refinement of the mean shape, is at least ``min_score``. If more than twice the maximum
+        number of hypotheses resemble a face, the best are used. Objects within a reference length
+        of them are also returned.
         """
         if self.classifier is None:
             return objects
@@ -413,7 +414,7 @@ class InstanceFinder:
         Returns
         -------
         FoundInstances
-            Distinct faces by decreasing probability.
+            Distinct faces in order of decreasing probability.
 
         Raises
         ------
@@ -620,7 +621,7 @@ class InstanceFinder:
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
     """Return the distinct faces of a list that is sorted by decreasing probability.
 
-    A face is dropped if it coincides with a more probable face, or is at the same position.
+    A face is dropped if it coincides with, or is at the same position as, a more probable face.
 
     Parameters
     ----------

@@ -78,10 +78,11 @@ class PersonTracker:
 
     Each face is compared with each person seen in the last second. The comparison uses the distance
     from the person's extrapolated position, the difference in size, and the difference in
-    appearance. The latter is the cosine distance between histograms, averaged over the 40% of the
-    points that agree best. The assignment with the minimum total cost is chosen (Kuhn-Munkres). The
-    remaining faces, and all faces in a new scene, are compared with all known people by appearance
-    alone. A face that does not match any known person is treated as a new person.
+    appearance. The difference in appearance is the cosine distance between histograms, averaged
+    over the 40% of the points that agree best. The assignment with the minimum total cost is chosen
+    (Kuhn-Munkres). The remaining faces, and all faces in a new scene, are compared with all known
+    people by appearance alone. A face that does not match any known person is treated as a new
+    person.
     """
 
     _persons: list[_Person] = field(default_factory=list, init=False)
@@ -91,12 +92,12 @@ class PersonTracker:
     def update(
         self, instances: Sequence[Instance], time: float, new_scene: bool = False
     ) -> list[Instance]:
-        """Assign the faces of the next frame to people and tracks.
+        """Assign the faces in the next frame to people and tracks.
 
         Parameters
         ----------
         instances : sequence of Instance
-            Instances of the frame, each with its appearance.
+            Instances in the frame, each with its appearance.
         time : float
             Time in seconds, later than in the last call.
         new_scene : bool, default False

@@ -44,7 +44,7 @@ def suppress_non_maxima(
     Returns
     -------
     ndarray of shape (n_detections, 4)
-        Columns x, y (image coordinates), score and scale, by decreasing score.
+        Columns x, y (image coordinates), score and scale, in order of decreasing score.
     """
     maxima = local_maxima(
         *(x, y, scale, score, localisation, reference_length, radius, threshold, max_detections),

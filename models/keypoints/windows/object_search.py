@@ -89,8 +89,8 @@ class ObjectSearch:
 
         The maxima and the windows are arrays of shape (n, 4), with the columns x, y, score and
         scale of the level. If the second node accepts the window at the maximum, this window is
-        compared with four neighbours on its level and one window each on the levels above and
-        below.
+        compared with four neighbours on its level, one window on the level above, and one window on
+        the level below.
         """
         chosen = [np.empty((0, 4))]
         for begin in range(0, len(maxima), _PATCHES):

@@ -115,7 +115,7 @@ def turned_maxima(
     degrees: Sequence[float],
     search: Callable[[list[Level]], Maxima],
 ) -> Maxima:
-    """Return the local maxima of a photograph searched at several angles, in its coordinates.
+    """Search a photograph at several angles; return the local maxima in its coordinates.
 
     ``levels`` is the pyramid of the photograph, which has the given shape (H, W, ...). Levels with
     more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are not rotated, so
@@ -141,7 +141,7 @@ def turned_maxima(
 def evened_levels(
     levels: Sequence[Level], shape: tuple[int, ...], scales_per_octave: int
 ) -> list[Level]:
-    """Return the pyramid of a photograph with equalised lightness from its pyramid.
+    """Compute the pyramid of a photograph with equalised lightness from the original pyramid.
 
     The photograph has the given shape (H, W, ...). Levels with more than `MAX_PIXELS` pixels are
     omitted.

@@ -46,7 +46,8 @@ class Localisation:
     sharpness : float, default 1.5
         Sharpness of the weights ``exp(sharpness * (score - largest score))``.
     margin : float, default 3.0
-        Largest difference between a window's score and the maximum. Lower scores are ignored.
+        Largest difference between a window's score and the maximum. Windows with lower scores are
+        ignored.
     offset_x, offset_y : float, default 0.0
         Vector from the weighted mean of the windows' pixels to the keypoint.
     annotation_x : float, default 0.0

@@ -100,7 +100,7 @@ class WindowSearch:
     def strips(
         self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None
     ) -> Iterator[LevelChannels]:
-        """Yield the tables of a level strip by strip, which limits their memory.
+        """Yield the tables of a level strip by strip, which limits the required memory.
 
         Parameters
         ----------

@@ -80,7 +80,7 @@ def add_certainty(
 ) -> list[str]:
     """Add a ``pvalue`` and, if ``intervals`` is set, a 95% ``interval`` to each selected column.
 
-    One-line messages that explain missing values are returned.
+    One-line messages that explain missing p-values and intervals are returned.
     """
     notes: list[str] = []
     if not columns:

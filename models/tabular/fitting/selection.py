@@ -90,7 +90,7 @@ class Selection:
     def add_certainty(self) -> None:
         """Add p-values and, if requested, intervals to the columns.
 
-        Messages that explain missing values are added to the notes.
+        Messages that explain missing p-values and intervals are added to the notes.
         """
         if self.request.card or self.table.fit_options:  # not valid with weights or offsets
             return
@@ -512,7 +512,7 @@ def _stability(
 def _describe(
     table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Return the selected columns by decreasing effect."""
+    """Return the selected columns in order of decreasing effect."""
     additive, groups = AdditiveModel.from_estimator(model), table.encoding.groups
     parts = additive.contributions(table.X)
     columns = []

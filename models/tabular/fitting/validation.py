@@ -571,7 +571,7 @@ def costs(
 def interaction(
     table: Table, task: str, request: SelectionOptions, names: list[str], splits: Splits
 ) -> dict[str, Any] | None:
-    """Return the pair of columns whose product explains most of the residuals of held-out rows.
+    """Return the pair of columns whose product best explains the residuals on held-out rows.
 
     The first ``_MAX_PAIRED`` numeric columns are considered. The gain in the main measure due to
     the product is also returned. The result is None if there is no pair. The pair is chosen and

@@ -72,7 +72,7 @@ class DetectorSettings:
         Maximum yaw in degrees of the rotated copies of heads with landmarks; 0 disables the copies.
     second_node : SecondNodeSettings
         Settings of the second node of the face cascade, which verifies the local maxima of the
-        first.
+        first node.
     """
 
     held_out: float = 0.1
@@ -140,7 +140,7 @@ def train_face_cascade(
 ) -> Trained:
     """Train the cascade that detects the neighbourhood of faces.
 
-    With ``pool``, the windows of this pool detect whole objects.
+    If ``pool`` is given, its windows are used to detect whole objects.
     """
     settings, ied = job.settings.face_cascade, job.settings.classifier.reference_length
     job = job if pool is None else replace(job, pool=pool)
@@ -157,7 +157,7 @@ def train_face_cascade(
 
 
 def train_second(job: TrainingJob, detector: KeypointDetector) -> Trained:
-    """Train the second node of the cascade, which verifies the local maxima of the first."""
+    """Train the second node of the cascade, which verifies the local maxima of the first node."""
     path, made_from = job.checkpoint("second_node", FACE), job.made_from("second_node", FACE)
     kept = read_part(path, "second node", made_from) if job.resume else None
     if kept is not None:
@@ -247,7 +247,7 @@ def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> d
     """Return the training stages for the given keypoints.
 
     If all anchors are included, the stages for whole objects are also returned (for faces, only in
-    the last mode).
+    the mode "prune+regress").
     """
     whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
     searched = _OF_OBJECTS if whole and mode == Mode.SCAN and schema.upright else {}

@@ -20,8 +20,8 @@ FIELD_BYTES = 10_000  # maximum size of a form field
 class Limit:
     """Limits of one kind of request.
 
-    They are the bytes of the file, the pixels of an image, the frames of a video, and the seconds
-    of processing.
+    They apply to the bytes of the file, the pixels of an image, the frames of a video, and the
+    seconds of processing.
     """
 
     bytes: int

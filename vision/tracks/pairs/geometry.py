@@ -54,8 +54,8 @@ def moments(name: str, rows: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n, q, q)
-        Contributions; q is 5 for the affine models (products of (z, 1)) and 9 for the other two.
-        :func:`fit` takes their sum over the points.
+        Contributions; q is 5 for the affine models (products of (z, 1)) and 9 for the other two
+        models. :func:`fit` takes their sum over the points.
     """
     x, y, x2, y2 = rows.T
     one, zero = np.ones(len(rows)), np.zeros(len(rows))

@@ -173,7 +173,7 @@ def start_of(
     s: AugmentationSettings,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Simulate the initial shape of a face's refinement.
+    """Simulate the initial shape for the refinement of a face.
 
     The shape is completed from anchors with simulated detection errors. All points of the shape
     model are returned as complex numbers in image pixels.

@@ -55,7 +55,8 @@ class ProbabilitySettings:
     regularisation : float
         Inverse ridge penalty of the logistic regressions, on standardised inputs.
     lost_fraction : float
-        Maximum fraction of the held-out faces with candidates below the refinement threshold.
+        Maximum fraction of the held-out faces with candidates that the refinement threshold may
+        reject.
     own_weights : tuple of float
         Candidate values for the weight of a keypoint's own detections, one of which is chosen.
     by_anchors : bool

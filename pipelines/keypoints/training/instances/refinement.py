@@ -226,8 +226,8 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
     """Compute the systematic displacement that remains after the last stage.
 
     The result, a float32 array of shape (n_points, 2) in reference lengths, is half the difference
-    between the medians for photographs and for their mirror images. Errors that are common to both
-    are symmetric and remain.
+    between the medians for photographs and for their mirror images. Errors that are common to both,
+    which are symmetric, are not corrected.
     """
     if not len(regressor.mirror):
         return regressor.offset

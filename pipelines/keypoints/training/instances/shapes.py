@@ -28,7 +28,7 @@ _NEAR = 0.15  # reference lengths: candidates this close to an anchor are correc
 
 @dataclass(frozen=True)
 class SearchedImage:
-    """Photograph, possibly reduced in size, with the local maxima of its anchors.
+    """Photograph, possibly reduced in size, with the local maxima of the anchors' scores.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ class Calibration:
     def judged(
         self, place: Localisation, tolerance: float
     ) -> list[tuple[MatchedDetections, np.ndarray]]:
-        """Return the detections in each view, and the unit of their n offsets in image pixels."""
+        """Return the detections in each view, with the reference length in pixels at each."""
         results = []
         for view, maxima, _ in self.views:
             detections = maxima.positions(place)

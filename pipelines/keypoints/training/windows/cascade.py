@@ -27,9 +27,9 @@ def with_order(
     """Order the features greedily by how well they separate negatives from positives.
 
     The separation by a set of features is the difference between the mean sums of the two classes,
-    divided by the square root of the summed variances. Each next feature maximises the separation
-    on evenly spaced windows, which are given as patches of shape (n, 26, 26, 3). The first
-    ``plain`` features are Haar features. The scores are unchanged up to rounding, and the
+    divided by the square root of the summed variances. Each further feature maximises the
+    separation on evenly spaced windows, which are given as patches of shape (n, 26, 26, 3). The
+    first ``plain`` features are Haar features. The scores are unchanged up to rounding, and the
     thresholds do not reject any windows.
     """
     responses = []

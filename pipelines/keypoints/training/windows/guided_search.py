@@ -86,7 +86,7 @@ class Near(NamedTuple):
 
 
 def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window: int) -> Near:
-    """Sample windows around the visible keypoints of a view.
+    """Sample windows around the visible keypoints in a view.
 
     The windows are on the levels on which the faces have the required size.
     """
@@ -178,7 +178,7 @@ class GuidedTraining(ClassifierTraining):
         )
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
-        """Return a function that proposes the windows of the guide on each level."""
+        """Return a function that returns the windows that the guide proposes on each level."""
         parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
         detector = KeypointDetector(
             {},

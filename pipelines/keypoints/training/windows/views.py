@@ -42,7 +42,7 @@ class View:
     """Opened photograph, possibly mirrored, with annotations in its coordinates.
 
     The RGB pixels have shape (H, W, 3). ``points``, of shape (n_faces, 2), contains the keypoint of
-    each face, NaN where not annotated, and ``visible`` contains its visibility. ``middle``, of
+    each face, NaN where not annotated, and ``visible`` states whether it is visible. ``middle``, of
     shape (n_faces, 2), is the mean of the anchors. ``ignore``, of shape (n_boxes, 4), contains
     boxes that may contain unannotated faces.
     """
@@ -323,7 +323,7 @@ def sample_view(
     window: int = 24,
     candidates: Callable[[Sequence[Level]], Sequence[np.ndarray]] | None = None,
 ) -> tuple[Windows, Windows]:
-    """Return the positives of a view, and negatives that are drawn uniformly from its pyramid.
+    """Return the positives in a view, and negatives that are drawn uniformly from its pyramid.
 
     Parameters
     ----------
@@ -377,7 +377,7 @@ def sample_view(
 
 
 def cut_keys(levels: Sequence[Level], key: np.ndarray, score: np.ndarray, window: int) -> Windows:
-    """Crop the windows of a view, given by their keys, in the order of the keys."""
+    """Crop the windows with the given keys from a view, in the order of the keys."""
     _, level_of, y, x = unpack_keys(key)
     patches = np.empty((len(key), window + 2, window + 2, 3), np.uint8)
     for k in np.unique(level_of):

@@ -50,6 +50,9 @@ class Level:
     ):
         self._image, self.scale = image, scale
 
+    def __reduce__(self) -> tuple[type, tuple[npt.NDArray[np.uint8], float]]:
+        return Level, (self.image, self.scale)  # functions that cache images cannot be pickled
+
     @property
     def image(self) -> npt.NDArray[np.uint8]:
         """Resampled image."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import softmax
 
 from ...learners.common.additive import AdditiveModel
@@ -353,6 +352,8 @@ def _columns(
 def _conditional_logit(inputs: Sequence[np.ndarray], true: Sequence[int]) -> np.ndarray:
     """Return the weights (n,) of a conditional logit model with a ridge penalty, given the inputs
     (n_alternatives, n) of each sequence and the index of its true alternative."""
+    from scipy.optimize import minimize  # only needed for training
+
     values, sizes = np.concatenate(inputs), [len(one) for one in inputs]
     starts = np.cumsum([0, *sizes[:-1]])
     sequence, chosen = np.repeat(np.arange(len(sizes)), sizes), starts + true

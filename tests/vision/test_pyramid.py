@@ -1,5 +1,6 @@
 """The pyramid's scales, positions and smoothing."""
 
+import pickle
 import weakref
 
 import numpy as np
@@ -104,3 +105,10 @@ def test_parts_of_a_level_repeat_its_border():
         np.testing.assert_array_equal(
             Level(lambda: image, 1.0).warped(matrix, (width, height)), expected
         )
+
+
+def test_levels_can_be_pickled():
+    for level in gaussian_pyramid(np.arange(60 * 50 * 3, dtype=np.uint8).reshape(60, 50, 3)):
+        again = pickle.loads(pickle.dumps(level))
+        assert again.scale == level.scale
+        np.testing.assert_array_equal(again.image, level.image)

@@ -25,7 +25,7 @@ def test_a_stage_selects_what_predicts_the_displacement():
     kept = annealed(values, target, settings)
     assert kept.tolist() == [5, 77, 200]
     stage = fit_stage(values, target, kept, 24, 6, settings)
-    np.testing.assert_allclose(stage.displacement(values[0].reshape(2, 128)), target[0], atol=0.01)
+    np.testing.assert_allclose(stage.displacement(values[0]), target[0], atol=0.01)
 
 
 def test_all_values_are_kept_where_more_are_asked_for():

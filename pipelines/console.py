@@ -170,11 +170,11 @@ def with_options(of: Callable, **defaults: Any) -> Callable:
 
 
 def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command such that errors end it with a one-line message and exit code 2.
+    """Decorate a command so that it prints a one-line message and exits with code 2 on an error.
 
     This applies to invalid input, missing files and missing packages. With ``--json``, the message
-    is also printed on stdout as an object with the key ``error``. Warnings of this package are
-    printed as single lines, and those of other libraries are suppressed.
+    is also printed on stdout as an object with the key ``error``. Warnings from this package are
+    printed on a single line each, and warnings from other libraries are suppressed.
     """
 
     @functools.wraps(command)

@@ -54,8 +54,8 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     """Read an image file as an upright RGB array.
 
     The EXIF orientation is applied, and transparent pixels are blended over white. Grey values of
-    more than 8 bits are scaled by their full range (65535 for 16 bits), and floats in [0, 1] by
-    255.
+    more than 8 bits are scaled from their full range (0 to 65535 for 16 bits) to 0 to 255, and
+    floats in [0, 1] are multiplied by 255.
 
     Parameters
     ----------

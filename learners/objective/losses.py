@@ -236,7 +236,7 @@ class LorenzLoss(MarginLoss):
 
 
 class FlippedLogisticLoss(_Logistic):
-    """Logistic loss for flipped labels, -ln(flip + (1 - 2 flip) / (1 + exp(-u))) of the margin u.
+    """Logistic loss for flipped labels, -ln(flip + (1 - 2 flip) / (1 + exp(-u))) for margin u.
 
     The loss is close to the logistic loss for correctly classified rows, and bounded by -ln(flip)
     for misclassified rows, so a few wrong labels have little influence. The noise level need not be

@@ -155,9 +155,9 @@ class UnitModel:
 def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
     """Exchange units one at a time as long as the refitted objective decreases.
 
-    Each round considers the units of lowest cost in turn. It tries to replace each of them by the
-    units with the steepest gradients in the model without it. The steps are returned as entries of
-    a path.
+    Each round considers the units of lowest cost in turn. For each one, it tries the units that
+    have the largest gradients once that unit is removed, one at a time, as replacements. The steps
+    are returned as entries of a path.
     """
     path: list[Step] = []
     for _ in range(max_exchanges):

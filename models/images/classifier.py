@@ -307,7 +307,7 @@ class ImageClassifier(ModelFile):
         )
 
     def occurrences(self, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-        """Return the columns of the words in ``photograph.resized(side)``, and their windows.
+        """Return the column index and the window of each visual word in a resized photograph.
 
         See :func:`.evidence.occurrences`.
 
@@ -319,8 +319,8 @@ class ImageClassifier(ModelFile):
         Returns
         -------
         tuple of two ndarrays
-            Columns of shape (m,), and windows of shape (m, 4): x and y of the centre, width and
-            height in pixels.
+            Column indices (m,) of the m words, and their windows (m, 4): x and y of the centre,
+            width and height in pixels.
         """
         return occurrences(self.features, photograph.resized(self.features.side))
 

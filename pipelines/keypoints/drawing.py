@@ -133,7 +133,10 @@ def check_image_name(path: Path) -> None:
 
 
 def write_image(path: str | Path, image: np.ndarray) -> None:
-    """Write an RGB image in the format of the suffix; no partial file remains after an error."""
+    """Write an RGB image in the format given by the suffix.
+
+    No partial file is left after an error.
+    """
     data = _encoded(Path(path), image)
     with replacing(path) as temporary:
         temporary.write_bytes(data)

@@ -56,7 +56,7 @@ def select_sensors(
     sizes: range,
     ridge: float = 2.0,
 ) -> dict[int, SensorSelection]:
-    """Select sensors at the given sizes.
+    """Select a subset of the sensors for each of the given subset sizes.
 
     Methods with exchanges run once for each size, and other methods run only once.
 

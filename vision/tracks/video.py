@@ -68,7 +68,10 @@ def read_frames(path: str | Path) -> Iterator[np.ndarray]:
 def frames_of(
     capture: cv2.VideoCapture, name: str, is_camera: bool = False
 ) -> Iterator[np.ndarray]:
-    """Yield the frames of an open capture, then release it; Ctrl-C stops a camera."""
+    """Yield the frames of an open capture, then release it.
+
+    If the capture is a camera, Ctrl-C ends the iteration.
+    """
     n_read = 0
     try:
         while True:

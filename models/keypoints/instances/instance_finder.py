@@ -363,11 +363,11 @@ class InstanceFinder:
     ) -> np.ndarray:
         """Return the whole objects that resemble a face, and the objects near them.
 
-        The objects have shape (n, 4), with the columns x, y, score and scale. An object resembles a
-        face if the sum of its score and that of the shape classifier, after the first stages of a
-        refinement of the mean shape, is at least ``min_score``. If more than twice the maximum
-        number of hypotheses resemble a face, the best are used. Objects within a reference length
-        of them are also returned.
+        The objects have shape (n, 4), with the columns x, y, score and scale. An object is
+        considered to resemble a face if its score plus the score of the shape classifier is at
+        least ``min_score``. The classifier is applied after the first stages of refining the mean
+        shape at the object. At most the best ``2 * MAX_INSTANCES`` of these objects are used.
+        Objects within a reference length of them are also returned.
         """
         if self.classifier is None:
             return objects

@@ -26,9 +26,10 @@ def with_order(
 ) -> KeypointModel:
     """Order the features greedily by how well they separate negatives from positives.
 
-    The separation by a set of features is the difference between the mean sums of the two classes,
-    divided by the square root of the summed variances. Each further feature maximises the
-    separation on evenly spaced windows, which are given as patches of shape (n, 26, 26, 3). The
+    The separation of a set of features is the difference between the two class means of their
+    summed responses, divided by the square root of the sum of the two class variances. Each
+    successive feature is chosen to maximise the separation on an evenly spaced subset of the
+    windows, which are given as patches of shape (n, 26, 26, 3). The
     first ``plain`` features are Haar features. The scores are unchanged up to rounding, and the
     thresholds do not reject any windows.
     """

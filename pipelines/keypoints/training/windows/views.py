@@ -157,7 +157,7 @@ def held_out(image: AnnotatedImage, share: float) -> bool:
 def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) -> Iterable[Result]:
     """Yield ``work(item)`` in the order of the items.
 
-    Threads or the workers of a cluster process at most a few items ahead.
+    Threads or cluster workers run at most a few items ahead of the consumer.
     """
     if not isinstance(n_jobs, int) or n_jobs <= 1:
         yield from (

@@ -418,7 +418,8 @@ def summary(args):
                 half, counts, p = "", "", ""
                 if method != "annealed" and len(paired) > 1:
                     spread = np.std(paired, ddof=1) / np.sqrt(len(paired))
-                    half = f"{np.mean(paired):+.1f} +- {student.ppf(0.975, len(paired) - 1) * spread:.1f}"
+                    width = student.ppf(0.975, len(paired) - 1) * spread
+                    half = f"{np.mean(paired):+.1f} +- {width:.1f}"
                     counts = f"{np.sum(np.array(paired) < 0)}, {np.sum(np.array(paired) > 0)}"
                     p = f"{wilcoxon(paired).pvalue:.2f}" if np.any(paired) else ""
                 if args.short:

@@ -41,7 +41,7 @@ def write_parts(
     face_cascade: FaceCascade | None,
     faces: InstanceFinder | None,
 ) -> tuple[Arrays, dict[str, Any]]:
-    """Return the arrays and the header entries of a detector, with the names of the file format."""
+    """Return the arrays and the header entries of a detector, named as in the file format."""
     arrays: Arrays = {}
     header: dict[str, Any] = {
         "models": {name: _write_model(arrays, name, model) for name, model in models.items()}
@@ -107,7 +107,7 @@ def read_parts(
 def read_guide(
     path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool
 ) -> Guide:
-    """Return the guide of one keypoint; errors are as in :func:`read_parts`."""
+    """Return the guide of one keypoint, with the same errors as :func:`read_parts`."""
     if described.get("prune"):
         raise ValueError(
             f"{name}: the file has an older format with one pruning cascade per keypoint; "
@@ -123,7 +123,7 @@ def read_guide(
 def read_cascade(
     path: str | Path, arrays: Arrays, described: dict, pool: FeaturePool
 ) -> FaceCascade:
-    """Return the cascade of whole objects; errors are as in :func:`read_parts`."""
+    """Return the cascade for whole objects, with the same errors as :func:`read_parts`."""
     coarser = float(
         check_settings(
             {"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 1)}

@@ -100,7 +100,8 @@ def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
 def is_small(n_values: float) -> bool:
     """Return whether the current problem is small enough for NumPy.
 
-    Outside a :func:`problem_size` context, this depends on ``n_values``."""
+    Outside a :func:`problem_size` context, this depends on ``n_values``.
+    """
     size = _size.get()
     return (n_values if size is None else size) <= SMALL
 

@@ -129,7 +129,10 @@ def write_model(
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
-    """Read only the header of a model file, with the same errors as :func:`read_model`."""
+    """Read only the header of a model file.
+
+    The function raises the same errors as :func:`read_model`.
+    """
     return _read(Path(path), arrays=False)[1]
 
 

@@ -403,8 +403,7 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
 
 
 def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:
-    """Return the two settings that cross-validation compares, one with exchanges and one with
-    shrinkage.
+    """Return the settings that cross-validation compares: one with exchanges, one with shrinkage.
 
     Both settings are used for the folds and for all rows, even if there are too few rows for
     exchanges.

@@ -131,8 +131,10 @@ class SupportProblem:
     def second_order(
         self, scores: np.ndarray, theta: np.ndarray
     ) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Compute the objective, and its gradient and Hessian products with respect to the
-        scores."""
+        """Compute the objective and its derivatives with respect to the scores.
+
+        The derivatives are the gradient and functions that compute products with the Hessian.
+        """
         scores, penalty = (
             scores if self.offset is None else scores + self.offset,
             self.penalty(theta),

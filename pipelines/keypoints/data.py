@@ -156,7 +156,7 @@ def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
 
 
 def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """Return, for each of n points, whether it lies in any of the boxes x0, y0, x1, y1."""
+    """Return, for each of n points, whether it lies in any of the boxes (x0, y0, x1, y1)."""
     inside = np.logical_and(xy[:, None] >= boxes[:, :2], xy[:, None] <= boxes[:, 2:])
     return np.logical_or.reduce(np.logical_and.reduce(inside, axis=2), axis=1)
 

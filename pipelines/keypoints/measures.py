@@ -279,7 +279,8 @@ def score(
     In each row of the result, ``pck`` is the proportion of visible points whose error is at most
     `TOLERANCE`. ``pck_detected`` is the same proportion among the points of detected objects, whose
     median error is also given. The last row, for all keypoints, also contains the number of
-    objects, the proportion of detected objects, and the number of false objects per image."""
+    objects, the proportion of detected objects, and the number of false objects per image.
+    """
     judged = [errors_of(image, of_image) for image, of_image in zip(images, detected, strict=True)]
     errors = np.concatenate([errors for errors, _ in judged])
     rows = []

@@ -213,7 +213,7 @@ class MergedFamily(PairFamily):
     """Candidate segmentations for scenes with a deep background, by clustering and merging.
 
     Clustering splits a background of varying depth before it separates a small object. With more
-    clusters than motions, the small object gets a separate cluster. Clusters with the same motion
+    clusters than motions, the small object forms a separate cluster. Clusters with the same motion
     are then merged (:func:`.merging.merged`), which restores the background.
 
     Parameters

@@ -100,7 +100,8 @@ class Hypothesis:
         All points of the completed shape, in image pixels.
     reference_length : float
         Reference length, in image pixels, that an object of this size has when seen from the
-        front."""
+        front.
+        """
 
     rows: np.ndarray
     score: float

@@ -320,8 +320,7 @@ class Guide:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), section 7.2.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), section 7.2.
     """
 
     offsets: OffsetModel
@@ -419,8 +418,7 @@ class FaceCascade:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), section 7.2.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), section 7.2.
     """
 
     classifier: KeypointModel

@@ -112,7 +112,7 @@ VALUES_PER_ROW = 125
 
 
 def n_values(X: Matrix) -> int:
-    """Return the number of stored values: entries of an array, non-zeros of a sparse matrix."""
+    """Return the number of stored values: entries of an array, or non-zeros of a sparse matrix."""
     return int(X.nnz) if hasattr(X, "nnz") else int(np.prod(X.shape))
 
 

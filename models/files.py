@@ -356,7 +356,7 @@ def check_array(
     low: float = -_LARGEST,
     high: float = _LARGEST,
 ) -> np.ndarray:
-    """Return an array of a model file after validation.
+    """Validate and return an array of a model file.
 
     The array must exist, have the given type and shape, and contain only values in the given range.
     None in the shape means any length.

@@ -83,7 +83,7 @@ MAX_ROWS_HELD_OUT = 1000  # maximum rows for choosing exchanges by folds
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about a problem that the rules depend on.
+    """Properties of a problem that determine the plan of a fit.
 
     Attributes
     ----------
@@ -372,7 +372,7 @@ def condenses(facts: Facts) -> bool:
 
 
 def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:
-    """Return whether the exchanges are followed by the longer search.
+    """Return whether a longer search follows the exchanges.
 
     ``share_wrong`` is the fraction of training rows that are still misclassified.
     """

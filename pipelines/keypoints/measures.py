@@ -63,7 +63,7 @@ def judge(
     ignore: ArrayLike = (),
     tolerance: float = 0.05,
 ) -> MatchedDetections:
-    """Classify each detection of a keypoint in an image as a hit, false, or neither.
+    """Classify each detection of a keypoint in an image as a hit, as false, or as neither.
 
     Parameters
     ----------

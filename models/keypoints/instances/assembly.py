@@ -99,9 +99,8 @@ class Hypothesis:
     points : ndarray of shape (n,), complex
         All points of the completed shape, in image pixels.
     reference_length : float
-        Reference length, in image pixels, that an object of this size has when seen from the
-        front.
-        """
+        Reference length, in image pixels, that an object of this size has when seen from the front.
+    """
 
     rows: np.ndarray
     score: float

@@ -770,7 +770,10 @@ def read_target(values: pd.Series) -> np.ndarray:
 def encode_matrix(
     X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()
 ) -> tuple[Any, _Decisions]:
-    """Encode a dense or sparse matrix of numbers; the result is that of :func:`encode_frame`."""
+    """Encode a dense or sparse matrix of numbers.
+
+    The function returns the same values as :func:`encode_frame`.
+    """
     decisions = _Decisions(keep_missing, required)
     missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     if hasattr(X, "tocsr"):

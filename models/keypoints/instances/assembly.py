@@ -454,8 +454,8 @@ def _support_at(
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
     """Return the first n distinct transforms of an array of shape (m, 4).
 
-    Each row contains the complex factor (scale and rotation) and the complex translation, each as
-    its x and y components.
+    Each row contains the real and imaginary parts of the factor (scale and rotation) and of the
+    translation.
     """
     kept: list[int] = []
     free = np.ones(len(transforms), bool)

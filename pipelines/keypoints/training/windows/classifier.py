@@ -212,9 +212,10 @@ class ClassifierTraining:
     ) -> KeypointModel:
         """Order the features and set the rejection thresholds.
 
-        The held-out positives and the ordinary windows are patches of shape (n, 26, 26, 3). If the
-        settings define a cost ``after``, the order minimises the expected cost, and the thresholds
-        are such that at most a given fraction of the held-out keypoints is lost.
+        ``reference`` contains the held-out positives, and ``ordinary`` contains typical windows, as
+        patches of shape (n, 26, 26, 3). If the settings define a cost ``after``, the order
+        minimises the expected cost, and the thresholds are such that at most a given fraction of
+        the held-out keypoints is lost.
         """
         s, positives = self.settings, reference.patches
         if self.after is None:

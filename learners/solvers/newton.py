@@ -295,7 +295,7 @@ def hessian(
 
 
 def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
-    """Minimise the quadratic model around a fit over the coefficients of another support."""
+    """Minimise the quadratic model around a fit, over the coefficients of another support."""
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
     x = np.empty((A1.shape[1], len(fit.intercept)))
     for q, product in enumerate(fit.hessian_products):

@@ -10,7 +10,7 @@ development.
 
 A track belongs to the body that it shows in most of its frames. Prints the percentage of wrong
 tracks, with the number of motions given and chosen, and the share of the tracks on moving bodies;
-with --summary, the means of each layout and the chosen numbers.
+with --summary, the means of each layout, and the chosen numbers with their probabilities.
 """
 
 import sys
@@ -82,7 +82,8 @@ def main(argv=None):
                 listed += [candidate.labels for candidate in known.segmentation.candidates]
                 given, chosen, *errors = (100 * misclassification(present, one) for one in listed)
                 number, probability = next(iter(free.segmentation.probabilities.items()))
-                rows.append((kind, given, min(errors), chosen, number, present.max() + 1))
+                answer = f"{number} ({probability:.2f})"
+                rows.append((kind, given, min(errors), chosen, present.max() + 1, answer))
                 shares = kept.sum(), f"{100 * (present > 0).mean():.0f}", present.max() + 1
                 if not args.summary:
                     shown = (f"{one:.1f}" for one in rows[-1][1:4])
@@ -90,10 +91,10 @@ def main(argv=None):
     if args.summary:
         print_head("layout", *wrong, "motions", "chosen")
     for kind in args.kinds:
-        *errors, numbers, true = zip(*(row[1:] for row in rows if row[0] == kind))
+        *errors, true, answers = zip(*(row[1:] for row in rows if row[0] == kind))
         shown = (f"{np.mean(one):.1f}" for one in errors)
         if args.summary:
-            print_line(kind, *shown, *(", ".join(map(str, one)) for one in (true, numbers)))
+            print_line(kind, *shown, *(", ".join(map(str, one)) for one in (true, answers)))
         else:
             print_line(f"{kind}, mean", *[""] * 5, *shown)
 

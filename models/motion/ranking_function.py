@@ -232,13 +232,21 @@ class RankingFunction:
 MOTIONS = (2, 3, 4, 5)  # numbers of motions from which "auto" chooses
 # Features of the choice of the number, as spaces, and quantities of the models in all pairs of
 # frames; chosen by cross-validation on the training sequences (experiments/notebook/motion.md)
-_CUTS, _WORST = ("all", "neighbours"), "worst motion's share fitted better"
-_LEVELS = (_CUTS, ("GRIC", "mean residual", "median residual", _WORST))
-_STEPS = ((*_CUTS, "dominant motion"), (_WORST, "share fitted clearly better"))
-_RIDGE = 0.01  # penalty of the weights, chosen with the features
+_CUTS, _RESIDUAL = ("all", "neighbours"), "mean residual"
+_LEVELS = (_CUTS, ("GRIC", _RESIDUAL, "median residual"))
+_STEPS = (
+    (*_CUTS, "homography", "dominant motion"),
+    (
+        _RESIDUAL,
+        "mean margin to the best other",
+        "worst motion's share fitted better",
+        "share fitted clearly better",
+    ),
+)
+_RIDGE = 0.005  # penalty of the weights, chosen with the features
 # Divides the utilities, since they are overconfident on unfamiliar videos; minimises the sum of the
 # log losses with videos and with kinds of scenes left out (benchmarks/motion_number.py)
-TEMPERATURE = 1.75
+TEMPERATURE = 1.5
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ def test_the_number_of_motions_is_learnt():
     truths = rng.integers(2, 6, 200).tolist()
     sets = [candidates_of_numbers(k, rng) for k in truths]
     chooser = MotionChooser.learn(sets[:150], truths[:150], ranking, features)
-    assert chooser.levels.tolist() == [1, 2] and chooser.steps.tolist() == [2]
+    assert chooser.levels.tolist() == [1] and chooser.steps.tolist() == [2]
     answers = [chooser.probabilities(one, ranking) for one in sets[150:]]
     right = [next(iter(answer)) == k for answer, k in zip(answers, truths[150:])]
     assert np.mean(right) > 0.85

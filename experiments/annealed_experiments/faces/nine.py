@@ -60,9 +60,9 @@ SETTINGS = DetectorSettings(
 ADDED = ("left_ear", "right_ear", "chin")
 PAIRS = {"eyes": (0, 1), "nose": (2, 3), "mouth": (4, 5), "ears": (6, 7), "chin": (8,)}
 PRUNED = 0.5  # inter-eye distances
-# Fractions of held-out faces that the minimum score of a face may lose. The fraction with the
+# Fractions of held-out faces that the minimum score of a face may reject. The fraction with the
 # highest mean average precision on the held-out photographs is used.
-LOST = (0.005, 0.02, 0.05, 0.1)
+MISSED = (0.005, 0.02, 0.05, 0.1)
 METHODS = ("detectors alone", "six, 3-D pose, pruned", "nine, 3-D pose, pruned", "six, assembled")
 _RESAMPLES = 200
 
@@ -146,15 +146,15 @@ def learn_pruning(
     pruning = Pruning(replace(assembler, slope=slope, offset=offset))
     unit = detector.reference_length
     scores = np.concatenate([_scores(pruning, view, schema, unit) for view in searched])
-    limits = dict(zip(LOST, np.quantile(scores, LOST).tolist()))
+    limits = dict(zip(MISSED, np.quantile(scores, MISSED).tolist()))
     alone = [next(search_all(detector, keypoints, [image])).maxima for image in known]
     tried = {
-        lost: _mean_precision(Pruning(pruning.assembler, limit), known, alone, unit)
-        for lost, limit in limits.items()
+        share: _mean_precision(Pruning(pruning.assembler, limit), known, alone, unit)
+        for share, limit in limits.items()
     }
-    lost = max(tried, key=lambda one: tried[one])
-    facts = {"lost": lost, "min_score": limits[lost], "held_out_ap_10": tried[lost]}
-    return replace(pruning, min_score=limits[lost]), facts
+    missed = max(tried, key=lambda one: tried[one])
+    facts = {"missed": missed, "min_score": limits[missed], "held_out_ap_10": tried[missed]}
+    return replace(pruning, min_score=limits[missed]), facts
 
 
 def _scores(pruning: Pruning, view: SearchedImage, schema, unit: float) -> np.ndarray:
@@ -176,20 +176,20 @@ def _mean_precision(
     unit: float,
 ) -> float:
     """Return the mean average precision at 10% of the keypoints after pruning."""
-    found = [pruning.near(one, unit) for one in maxima]
-    judged = _judged(images, found)
+    detected = [pruning.near(one, unit) for one in maxima]
+    judged = _judged(images, detected)
     names = pruning.assembler.anchors
     return float(np.mean([pooled(judged[name, 0.1]).average_precision for name in names]))
 
 
 def _judged(
     images: Sequence[AnnotatedImage],
-    found: Sequence[dict[str, np.ndarray]],
+    detected: Sequence[dict[str, np.ndarray]],
     thresholds: dict[str, float] | None = None,
 ) -> Judged:
     """Match the maxima of each photograph, or those above the thresholds, with the annotations."""
     judged: Judged = {}
-    for image, maxima in zip(images, found, strict=True):
+    for image, maxima in zip(images, detected, strict=True):
         for name, rows in maxima.items():
             rows = rows if thresholds is None else rows[rows[:, 2] >= thresholds[name]]
             k = KEYPOINTS.index(name)
@@ -286,14 +286,14 @@ def faces_nine(
             if method == "detectors alone"
             else learn_pruning(nine, train, background, names)
         )
-        unit, found = nine.reference_length, []
+        unit, detected = nine.reference_length, []
         list(_maxima(nine, test[:1], names))  # compiles
         started = time.process_time()
         for maxima in _maxima(nine, test, names):
-            found.append(maxima if pruning is None else pruning.near(maxima, unit))
+            detected.append(maxima if pruning is None else pruning.near(maxima, unit))
         seconds = (time.process_time() - started) / len(test)
         thresholds = {name: nine.models[name].threshold for name in names}
-        rows = _rows(_judged(test, found), _judged(test, found, thresholds), seconds)
+        rows = _rows(_judged(test, detected), _judged(test, detected, thresholds), seconds)
         return {"rows": rows, "facts": facts}
 
     rows = []

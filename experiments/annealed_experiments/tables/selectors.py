@@ -311,6 +311,7 @@ def selector_table(
     sizes=None,
     methods=None,
     competitor_runs=None,
+    first_seed=0,
     checkpoint=None,
 ) -> dict[str, Any]:
     """Compute one of the tables of selectors on simulated data.
@@ -324,7 +325,7 @@ def selector_table(
         columns) or "fsa-large" (up to 100,000 rows of equicorrelated columns, Barbu et al. (2017),
         eq. (18), Figure 1).
     runs : int, default 100
-        Number of simulated data sets per line, with seeds from 0.
+        Number of simulated data sets per line.
     data_dir : None
         Not used, since the data are simulated.
     noisy : bool, default False
@@ -337,6 +338,8 @@ def selector_table(
     competitor_runs : int or None, default None
         Maximum number of data sets for the slow methods; the default depends on the method (at most
         50).
+    first_seed : int, default 0
+        Seed of the first data set; the seeds of the others follow.
     checkpoint : path, Checkpoint or None, default None
         File that stores finished runs.
     """
@@ -368,14 +371,14 @@ def selector_table(
             and _TASKS.get(name, design.task) == design.task
         ]
         results_of: dict[str, list] = {method: [] for method in names}
-        for seed in range(runs):
+        for seed in range(first_seed, first_seed + runs):
 
             @functools.cache
             def data(design=design, seed=seed):
                 return design.draw(seed), design.draw(seed + 1_000_000)
 
             for method, results in results_of.items():
-                if seed < _runs(method, design, runs, competitor_runs):
+                if seed - first_seed < _runs(method, design, runs, competitor_runs):
                     key = {"table": table, **asdict(design), "method": method, "seed": seed}
                     results.append(
                         cells(key, functools.partial(_measure, design, method, seed, data, warm))
@@ -387,7 +390,7 @@ def selector_table(
         "runs": runs,
         "noisy": noisy,
         "sizes": [(d.N, d.k) for d in designs],
-        "random_state": 0,
+        "seeds": f"{first_seed} to {first_seed + runs - 1}",
     }
     return {"name": name, "settings": settings, "rows": rows}
 

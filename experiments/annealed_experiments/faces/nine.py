@@ -242,7 +242,8 @@ def _maxima(
     """Yield the local maxima of the keypoints' scores in each photograph."""
     for image in images:
         levels = detector.search.pyramid(image.pixels())
-        yield detector.anchor_maxima(levels, keypoints, Mode.PRUNE)
+        maxima = detector.anchor_maxima(levels, keypoints, Mode.PRUNE)
+        yield {name: maxima[name] for name in keypoints}  # without whole faces
 
 
 def faces_nine(

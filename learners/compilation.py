@@ -420,8 +420,8 @@ def _libraries() -> Any:
 def parallel_ranges(kernel: Callable, n: int, *args: Any) -> None:
     """Call ``kernel(first, last, *args)`` in parallel on ranges that partition ``range(n)``.
 
-    Each range has one thread. These are Python threads rather than a parallel region of the
-    compiler, so the process can still fork after a fit.
+    Each range is processed by its own Python thread. No parallel region of numba is used, so the
+    process can still be forked after a fit.
 
     Parameters
     ----------

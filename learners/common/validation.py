@@ -38,7 +38,7 @@ def rollback_on_error(estimator: BaseEstimator) -> Iterator[None]:
 
 
 def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
-    """Reject lazy frames and masked values, and also dates if ``numbers`` are expected.
+    """Reject lazy frames and masked values, and also dates if ``numbers`` is set.
 
     Raises
     ------

@@ -193,7 +193,7 @@ class DenseDesign(FirstReadDesign):
         return new
 
     def stored_columns(self, positions: np.ndarray) -> np.ndarray:
-        """Return the raw values of some features, of shape (n_samples, len(positions))."""
+        """Return the raw values of the features at ``positions``, one column per feature."""
         return self._gathered()[:, positions if self._columns is None else self._columns[positions]]
 
     def matrix(self) -> np.ndarray:

@@ -38,7 +38,7 @@ _STRETCHES = 4  # minimum number of row ranges in a random subset
 def random_part(
     rows: Sequence[slice], sample_weight: np.ndarray, share: float, random: np.random.RandomState
 ) -> tuple[Sequence[int], float]:
-    """Draw random row ranges that cover a fraction of all rows; also return a weight factor."""
+    """Draw random ranges of rows, and compute the factor that corrects the row weights."""
     if share >= 1.0:
         return range(len(rows)), 1.0
     chosen = np.sort(random.permutation(len(rows))[: max(1, round(share * len(rows)))])
@@ -95,7 +95,7 @@ class OutOfCoreDesign(FirstReadDesign):
         return missing
 
     def in_memory(self) -> Design:
-        """Return the design in memory, reading only columns that are not in memory."""
+        """Return the design in memory; only columns that are not yet in memory are read."""
         for have, design in self._pieces:
             if np.isin(self.columns, have).all():
                 return design.keep(np.searchsorted(have, self.columns))

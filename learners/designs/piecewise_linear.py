@@ -170,21 +170,22 @@ class PiecewiseDesign(CodedDesign):
         return new
 
     def stored_columns(self, positions: np.ndarray) -> np.ndarray:
-        """Return the codes of some features, of shape (n_blocks, len(positions), kernels.ROWS)."""
+        """Return the codes of the features at ``positions``."""
         return self.codes[:, self.features[positions]]
 
 
 def in_blocks(column: np.ndarray) -> np.ndarray:
-    """Arrange a column in blocks of rows, of shape (n_blocks, ROWS), padded with zeros."""
+    """Reshape a column to blocks of rows, of shape (n_blocks, ROWS), padded with zeros."""
     padded = np.zeros((-(-len(column) // kernels.ROWS), kernels.ROWS), column.dtype)
     padded.ravel()[: len(column)] = column
     return padded
 
 
 def histograms(codes: np.ndarray, features: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Sum the entries of a column by feature and code, as an array of shape (f, 256).
+    """Sum the entries of ``column`` over the rows with each code of each feature.
 
-    ``codes`` has shape (n_blocks, m, ROWS); ``features`` are f indices along its second axis.
+    ``codes`` has shape (n_blocks, m, ROWS), and ``features`` are f indices along its second axis.
+    The result has shape (f, 256).
     """
     out = np.empty((len(features), 256))
     parallel_ranges(

@@ -99,7 +99,7 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
     Returns
     -------
     PiecewiseLinear or None
-        None for linear responses.
+        Response object, or None for linear responses.
 
     Raises
     ------

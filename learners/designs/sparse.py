@@ -150,9 +150,9 @@ class SparseDesign(Design):
         return new
 
     def damp(self, n_rows: float) -> None:
-        """Increase each variance as if one more of ``n_rows`` rows were non-zero.
+        """Increase the variance of each column as if it had one more non-zero value.
 
-        Columns with few non-zero values then do not dominate the other columns.
+        Columns with few non-zero values among the ``n_rows`` rows then do not dominate the others.
         """
         self.inv = self.inv / np.sqrt(1.0 + self._mean_square / n_rows * self.inv**2)
 

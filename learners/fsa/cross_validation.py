@@ -261,7 +261,7 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         Rule that chooses the size from the mean scores. "explained" selects the smallest size that
         achieves 97% of the best size's improvement over a constant model. "best" selects the size
         with the best score. "one_se" selects the smallest size within one standard error of the
-        best. If 0 is among the sizes, a constant model is chosen unless some size is better.
+        best. If 0 is among the sizes, a constant model is chosen unless another size is better.
         ``n_features_to_select="auto"`` and ``annealed select`` require an improvement of more than
         one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
@@ -331,7 +331,7 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
         Rule that chooses the size from the mean scores. "explained" selects the smallest size that
         achieves 97% of the best size's improvement over a constant model. "best" selects the size
         with the best score. "one_se" selects the smallest size within one standard error of the
-        best. If 0 is among the sizes, a constant model is chosen unless some size is better.
+        best. If 0 is among the sizes, a constant model is chosen unless another size is better.
         ``n_features_to_select="auto"`` and ``annealed select`` require an improvement of more than
         one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object

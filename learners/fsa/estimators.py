@@ -97,7 +97,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept of each output.
     ridge_ : float
-        Ridge penalty of the fit.
+        Ridge penalty of the final fit.
     refinement_ : str
         Description of the refinement and of the automatic settings.
     alternatives_ : dict of int to list of (int, float)
@@ -173,7 +173,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Raises
         ------
         ValueError
-            If a parameter is not valid. The message states its name, its value and the expectation.
+            If a parameter is not valid. The message states its name, its value and the expected
+            values.
         """
         return FitSettings.of(
             vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__
@@ -518,7 +519,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         forgetting: float = 1.0,
         refresh: bool = True,
     ) -> Self:
-        """Add a batch of rows and fit on all rows so far; see :meth:`FSARegressor.partial_fit`.
+        """Add a batch of rows, and fit the model on all rows so far.
 
         Parameters
         ----------
@@ -533,7 +534,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         forgetting : float, default 1.0
             Factor for the weights of all earlier rows, in (0, 1].
         refresh : bool, default True
-            Whether to fit now. False only adds the rows; call :meth:`refresh` to fit.
+            Whether to fit the model. If False, the rows are only added; call :meth:`refresh` to
+            fit.
 
         Returns
         -------
@@ -600,7 +602,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         return rowwise(self.labels, self.decision_function(X, offset), dtype=self.classes_.dtype)
 
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Predict class probabilities; unless the loss is logistic, scores are mapped to (0, 1).
+        """Predict class probabilities.
+
+        Unless the loss is logistic or multinomial, the probabilities are scores mapped to (0, 1).
 
         Parameters
         ----------
@@ -724,9 +728,10 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         forgetting: float = 1.0,
         refresh: bool = True,
     ) -> Self:
-        """Add a batch of rows and fit on all rows so far.
+        """Add a batch of rows, and fit the model on all rows so far.
 
-        The result equals that of :meth:`fit` on all these rows, up to rounding.
+        The result equals that of
+        :meth:`fit` on all these rows, up to rounding.
 
         Parameters
         ----------
@@ -740,7 +745,8 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
             Factor for the weights of all earlier rows, in (0, 1]; values below 1 track drifting
             data.
         refresh : bool, default True
-            Whether to fit now. False only adds the rows; call :meth:`refresh` to fit.
+            Whether to fit the model. If False, the rows are only added; call :meth:`refresh` to
+            fit.
 
         Returns
         -------
@@ -799,7 +805,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """Compute R^2, the fraction of deviance explained (log link) or the concordance (Cox).
+        """Compute R^2 or, depending on the loss, another score.
 
         Parameters
         ----------
@@ -815,6 +821,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Returns
         -------
         float
-            Score; higher is better.
+            R^2. For losses with a log link, it is the explained fraction of the deviance, and for
+            the Cox loss, the concordance index. Higher values are better.
         """
         return self.loss_.quality(y, self.predict(X, offset), sample_weight)

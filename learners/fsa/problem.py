@@ -168,9 +168,9 @@ class FitProblem:
         return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
 
     def bounds_of(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray, ...]:
-        """Return the bounds on standardised coefficients, of shape (k, 1, 1).
+        """Return the bounds on the standardised coefficients, of shape (k, 1, 1).
 
-        The design contains only the features ``kept``.
+        The design contains only the k features ``kept``.
         """
         unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())

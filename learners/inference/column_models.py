@@ -50,7 +50,7 @@ def common_factors(Z: np.ndarray) -> np.ndarray:
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
-    """Standardise columns to mean 0 and variance 1 in double precision; constant columns become
+    """Standardise columns to mean 0 and variance 1 in double precision; constant columns are set to
     0."""
     Z = np.asarray(X, dtype=float) - X.mean(axis=0)
     scale = Z.std(axis=0)

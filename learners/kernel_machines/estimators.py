@@ -109,7 +109,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     acceptance_ : dict of str to float
         Acceptance rate of each type of move.
     r_hat_, effective_sample_size_ : dict of str to float
-        Convergence diagnostics [3]_ of each quantity; the worst over the outputs.
+        Convergence diagnostics [3]_ of each quantity: the worst over all outputs.
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
         Log likelihood and number of atoms during each chain.
     n_features_in_, feature_names_in_

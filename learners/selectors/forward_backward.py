@@ -258,8 +258,8 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
-        Number k of features (or groups, if given) to select, or a fraction of them. None stops
-        according to ``delta`` or ``epsilon``.
+        Number k of features (or groups, if given) to select, or a fraction of them. If None, the
+        search stops according to ``delta`` or ``epsilon``.
     loss : str or Loss, default "auto"
         Smooth pointwise loss with second derivatives.
 

@@ -113,7 +113,7 @@ class RankBoost(BaseEstimator):
         X : array of shape (n_samples, n_features)
             Training data.
         y : array of shape (n_samples,) or None
-            Relevance grades, where higher is better; not needed with ``pairs``.
+            Relevance grades, where higher grades are better; not required if ``pairs`` is given.
         qid : array of shape (n_samples,) or None
             Query of each item. If neither ``qid`` nor ``pairs`` is given, all items belong to one
             query.
@@ -131,7 +131,7 @@ class RankBoost(BaseEstimator):
         Raises
         ------
         ValueError
-            If no pair has a preference, or a parameter is out of range.
+            If no pair of items expresses a preference, or a parameter is out of range.
         """
         check_integer("n_rounds", self.n_rounds, 1)
         check_integer("n_thresholds", self.n_thresholds, 1)
@@ -200,7 +200,7 @@ class RankBoost(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Scores; higher is better.
+            Scores; higher scores are better.
         """
         check_is_fitted(self)
         X = validated(self, X, reset=False, dtype=np.float64)

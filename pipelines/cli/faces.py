@@ -1,4 +1,4 @@
-"""Commands ``annealed faces``, which adapt ``annealed keypoints`` to faces."""
+"""Commands ``annealed faces``, which apply ``annealed keypoints`` to faces."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,8 +27,8 @@ app = new_app(help="Detect keypoints of faces: eyes, nose, mouth, ears and chin.
 @command_of(app)
 @with_options(run_detection, model=["faces"])
 def detect(run: Callable[[str], None]) -> None:
-    """Detect facial keypoints in photographs and videos. Without INPUT, a sample photograph is
-    used.
+    """Detect facial keypoints in photographs and videos. If no INPUT is given, a sample photograph
+    is used.
 
     \b
     Examples:
@@ -65,7 +65,7 @@ def train(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a face detector from scratch. The defaults reproduce the shipped model.
+    """Train a face detector from scratch. The default options reproduce the shipped model.
 
     \b
     Examples:

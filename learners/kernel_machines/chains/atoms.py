@@ -20,7 +20,7 @@ from ...compilation import jit
 
 
 class AtomPrior(NamedTuple):
-    """Constants of the prior.
+    """Constants of the prior of the atoms.
 
     The number of atoms has a Poisson distribution with mean ``expected``, truncated at the maximum
     number.
@@ -54,9 +54,9 @@ def empty_atoms(max_components: int, max_order: int) -> Atoms:
 def transitions(
     atoms: Atoms, size: int, skip: int, column: int, following: int, max_order: int
 ) -> tuple[int, int, int]:
-    """Count the transitions from a column in the first ``size`` atoms, except for ``skip``.
+    """Count the transitions from a column in the first ``size`` atoms, excluding the atom ``skip``.
 
-    The results are the counts of all transitions, of transitions to the null state, and of
+    The function returns the number of all transitions, of transitions to the null state, and of
     transitions to ``following``.
     """
     total, stops, hits = 0, 0, 0
@@ -106,7 +106,7 @@ def draw_following(
     may_stop: bool,
     rng: np.random.Generator,
 ) -> int:
-    """Draw the column that follows ``column``, or -1 for the null state if ``may_stop`` is set."""
+    """Draw the column that follows ``column``, or possibly -1 (the end) if ``may_stop`` is set."""
     total, stops, _ = transitions(atoms, size, skip, column, -1, prior.max_order)
     u = rng.random() * (
         prior.step_mass + total - stops + (prior.stop_mass + stops if may_stop else 0.0)
@@ -134,7 +134,7 @@ def draw_sequence(
     prior: AtomPrior,
     rng: np.random.Generator,
 ) -> int:
-    """Draw ``columns`` from the predictive distribution and return their number.
+    """Draw a sequence of columns from the predictive distribution, and return its length.
 
     The number is 0 if a column was drawn twice.
     """

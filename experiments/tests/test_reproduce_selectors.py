@@ -355,7 +355,7 @@ def test_the_row_of_fsa_in_regression_is_the_printed_loop():
     """Gradient steps on standardised columns without momentum, and the k largest coefficients."""
     draw = simulate("regression", 200, 60, 3, random_state=1)
     model = selectors.our_methods(selectors.Design("regression", 200, 60, 3))["FSA"]
-    model.set_params(refinement=None, prior=None, learning_rate=0.05).fit(draw.X, draw.y)
+    model.set_params(refinement=None, prior=None).fit(draw.X, draw.y)
     X = draw.X.astype(float)
     Z, target = (X - X.mean(axis=0)) / X.std(axis=0), draw.y - draw.y.mean()
     left, coef = np.arange(60), np.zeros(60)

@@ -207,7 +207,7 @@ def plot_responses(
 
 
 def plot_coefficients(model: Any, *, n_features: int = 30, ax: Any = None) -> Any:
-    """Plot the standardised coefficients of the selected features, strongest first.
+    """Plot the standardised coefficients of the selected features, in order of strength.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ _LOST_DIGITS = 1e10
 def inverse_scale(
     variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12
 ) -> np.ndarray:
-    """Compute the inverse standard deviations of columns; columns that are constant get 0.
+    """Compute the inverse standard deviations of columns; the result is 0 for constant columns.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class NotFiniteError(ValueError):
 def moments(
     total: np.ndarray, square: np.ndarray, shift: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute means and inverse scales from the first two rows of :func:`first_sums`.
+    """Compute means and inverse scales from the first two sums returned by :func:`first_sums`.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class Design:
         raise NotImplementedError
 
     def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Multiply the weighted covariance of the standardised columns by ``direction``.
+        """Multiply the weighted covariance matrix of the standardised columns by ``direction``.
 
         ``direction`` has the shape of ``coef`` with one output.
         """

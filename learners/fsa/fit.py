@@ -322,8 +322,7 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
     """Return the number of features after each step.
 
     The schedule leads to the largest size, and the other sizes follow. With a refinement, the
-    schedule is cut off at the largest size, because a refit is better than further gradient
-    steps.
+    schedule is cut off at the largest size, because a refit is better than further gradient steps.
     """
     counts = step_counts(plan.schedule, n_units, int(sizes[-1]), plan.n_steps)
     if settings.refinement is not None:

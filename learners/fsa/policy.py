@@ -135,7 +135,7 @@ class Facts:
 
     @property
     def very_sparse(self) -> bool:
-        """Whether the columns are mostly zero, as for word counts."""
+        """Whether the columns are mostly zero, as with word counts."""
         return self.sparse and self.share_stored <= MAX_STORED
 
 

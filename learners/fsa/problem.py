@@ -176,7 +176,7 @@ class FitProblem:
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
 
     def project(self, state: "Annealed | Solution") -> None:
-        """Project the coefficients onto the bounds and the monotone responses."""
+        """Project the coefficients onto the constraints: bounds and monotone responses."""
         if self.bounds is not None:
             np.clip(state.coef, *self.bounds_of(state.kept, state.design), out=state.coef)
         if self.monotone is not None:

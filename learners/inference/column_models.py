@@ -74,8 +74,8 @@ def column_residuals(
     targets : ndarray of shape (n_samples, n_targets)
         Columns, or functions of columns, with mean 0.
     excluded : sequence of ndarray of int
-        Columns that must not predict each target: the column itself and the other columns of its
-        group.
+        For each target, the columns that must not be used to predict it: the column itself and the
+        other columns of its group.
 
     Returns
     -------

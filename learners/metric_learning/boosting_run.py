@@ -80,7 +80,7 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
 def subspace(
     X: Matrix, features: FeatureMap, columns: list[int], L: np.ndarray, identity: bool
 ) -> np.ndarray:
-    """Map raw rows X to a subspace: multiply the given columns of the feature map by L'.
+    """Map raw rows X to a subspace by multiplying columns of the feature map by L'.
 
     If the initial metric is the identity, the coordinates start with all columns of X.
     """

@@ -271,7 +271,7 @@ class FlippedLogisticLoss(_Logistic):
         Parameters
         ----------
         shares : ndarray of shape (n_classes,)
-            Weighted class fractions, which sum to one. Classes of zero weight are ignored.
+            Weighted class fractions, which sum to one. Classes with zero weight are ignored.
         """
         return cls(min(0.02, float(shares[shares > 0].min()) / 10.0))
 
@@ -382,7 +382,7 @@ def losses_for(task: str) -> list[str]:
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of a given name, or the object itself.
+    """Return the loss with a given name, or a given loss object itself.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ class ChainProblem:
         return ChainFit(np.zeros((self.X.shape[1], k)), np.zeros((k, k)), np.zeros(k))
 
     def value_and_gradient(self, fit: ChainFit) -> tuple[float, ChainFit]:
-        """Compute the objective, and its gradient as an object of the parameters' type."""
+        """Compute the objective and its gradient, which is returned as a :class:`ChainFit`."""
         coef, transitions = self.ridge * fit.coef, self.ridge * fit.transitions
         intercept = np.zeros(self.n_classes)
         value = (

@@ -24,8 +24,8 @@ WHOLE, HEADS = "whole", "heads"
 class ImageClassifier(ModelFile):
     """Classifier that labels photographs by their visual words and colours.
 
-    The features are those of Ma (thesis), section 4.1.2 [1]_, and columns are selected by FSA.
-    If a photograph has a head box, visual words of the head are also used.
+    The features are those of Ma (thesis), section 4.1.2 [1]_, and columns are selected by FSA. If a
+    photograph has a head box, visual words of the head are also used.
 
     Parameters
     ----------

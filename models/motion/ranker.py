@@ -215,7 +215,7 @@ class SegmentationRanker(ModelFile):
         sequence : TrackSequence or None
             Sequence to which the tracks belong; its labels are the true motions.
         columns : ndarray of int or None, default None
-            Columns of the features to compute; the other columns may be zero. None means all.
+            Columns of the features to compute; other columns may be zero. None means all columns.
 
         Returns
         -------
@@ -419,7 +419,7 @@ def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def check_version(header: Mapping[str, Any]) -> None:
-    """Raise a ValueError if this version does not support the features."""
+    """Check that this version supports the features, and raise a ValueError otherwise."""
     version = header.get("feature_set", 1)
     if version not in range(1, FEATURE_SET + 1):
         raise ValueError(

@@ -62,7 +62,7 @@ class RankerSettings:
         the same total weight.
     standardize : bool, default False
         Whether to scale features to standard deviation 1 over the candidates of a sequence, so that
-        scenes with different noise and depth are comparable. It only applies to linear responses.
+        scenes with different noise and depth are comparable. This only applies to linear responses.
 
     References
     ----------
@@ -245,8 +245,7 @@ class MotionChooser:
     The best candidate of each number of motions is an alternative. Its utility is linear in some of
     its features ("levels") and in the sums of other features over the numbers of motions from 3 to
     its own ("steps"). An additional motion therefore has the same value for any number of motions.
-    Only features of
-    :class:`.PairFeatures` are used.
+    Only features of :class:`.PairFeatures` are used.
 
     Attributes
     ----------

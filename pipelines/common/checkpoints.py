@@ -206,7 +206,7 @@ def open_locked(path: Path, wait: bool = True) -> Any:
 
 
 def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) -> None:
-    """Check that the recorded settings and data of a file equal those of this run.
+    """Check that the settings and data recorded in a file equal those of this run.
 
     A tuple and a list with the same items are considered equal.
     """

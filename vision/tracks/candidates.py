@@ -29,8 +29,8 @@ class SubspaceFamily:
     alpha : float, default 2.0
         Exponent of the squared cosine in the affinity, eq. (21) of [1]_.
     lowest, highest : float, default 2.0 and 4.0
-        Range of the dimension. For K motions, the tracks are projected to each number of dimensions
-        from ``lowest * K`` to ``highest * K``.
+        Range of the number of dimensions. For K motions, the tracks are projected to each number of
+        dimensions from ``lowest * K`` to ``highest * K``.
 
     References
     ----------
@@ -93,8 +93,8 @@ class NeighbourFamily:
     """Candidate segmentations that group neighbouring points with similar motion.
 
     If the background is stationary or only translates, all its points have the same velocity.
-    Objects that move in front of it then cannot be separated from it by the angles between tracks
-    or by their subspaces, but by differences in velocity between neighbours.
+    Objects that move in front of it can then be separated from it only by differences in velocity
+    between neighbours, and not by the angles between tracks or by their subspaces.
 
     Parameters
     ----------

@@ -343,7 +343,7 @@ def level_channels(
 
 
 def patch_channels(patches: npt.NDArray[np.uint8], pool: FeaturePool) -> LevelChannels:
-    """Prepare patches, stacked to one strip, for scoring their windows.
+    """Stack patches to form a strip, and prepare it for scoring the windows in the patches.
 
     Parameters
     ----------

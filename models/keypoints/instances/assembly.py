@@ -63,7 +63,7 @@ class Assembly(StrEnum):
 
 @dataclass(frozen=True)
 class Candidates:
-    """Local maxima of all anchors.
+    """Candidates for anchors: local maxima of the scores of all anchors.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Assembler:
-    """Assembler of candidates into faces.
+    """Assembler that combines candidates into faces.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class Assembler:
     def whole_objects(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
         """Return the whole objects among the local maxima.
 
-        They are candidates of an additional anchor, the centre of the object.
+        These are candidates for an additional anchor, the centre of the object.
         """
         n = len(self.shape.anchors)
         if len(self.slope) == n or WHOLE not in maxima:

@@ -117,7 +117,7 @@ class Instance:
         All points that are refined together, in image pixels. They are the 68 points of the iBUG
         scheme if the model was trained on them.
     reference_length : float
-        Reference length of an object of this size, seen from the front, in image pixels.
+        Reference length, in image pixels, that an object of this size has when seen from the front.
     support : float
         Sum of the amounts by which the log-odds of the detected keypoints and of the whole object
         exceed the minimum. It is an input of the probability.
@@ -301,7 +301,7 @@ class InstanceFinder:
 
     @property
     def anchors(self) -> list[str]:
-        """Names of the keypoints that are detected."""
+        """Names of the anchors, which are the detected keypoints."""
         return list(self.keypoints[: len(self.assembler.shape.anchors)])
 
     @property
@@ -619,7 +619,7 @@ class InstanceFinder:
 
 
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
-    """Return the distinct faces of a list that is sorted by decreasing probability.
+    """Return the distinct faces in a list that is sorted by decreasing probability.
 
     A face is dropped if its keypoints coincide with those of a more probable face, or if it is at
     the same position.

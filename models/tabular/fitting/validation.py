@@ -719,7 +719,7 @@ def fitted(model: Any, size: int, table: Table) -> Any:
 
 
 def all_columns(task: str, table: Table, class_weight: Any = None) -> Any:
-    """Fit a ridge model to all columns after replacing missing values by the median.
+    """Fit a ridge model to all columns after replacing missing values with the median.
 
     The penalty is chosen by leave-one-out cross-validation on at most 5,000 evenly spaced rows.
     """

@@ -280,7 +280,7 @@ def train_keypoints(
     say : function
         Function called with progress messages.
     n_jobs : int or FileMap
-        Number of threads, or a map over files; the result does not depend on it.
+        Number of threads, or a mapping function; the result does not depend on it.
     pool : FeaturePool, optional
         Feature pool; None means pools with fewer features than the default pool.
     **given

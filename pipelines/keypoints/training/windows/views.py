@@ -42,7 +42,7 @@ class View:
     """Opened photograph, possibly mirrored, with annotations in its coordinates.
 
     The RGB pixels have shape (H, W, 3). ``points``, of shape (n_faces, 2), contains the keypoint of
-    each face, or NaN if it is not annotated, and ``visible`` contains whether it is visible.
+    each face, or NaN if it is not annotated, and ``visible`` is true for visible keypoints.
     ``middle``, of shape (n_faces, 2), is the mean of the anchors. ``ignore``, of shape (n_boxes,
     4), contains boxes that may contain unannotated faces.
     """

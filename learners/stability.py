@@ -72,7 +72,7 @@ class SelectionStability:
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default None
-            Axes to draw on; a new figure by default.
+            Axes to draw on; by default, a new figure is created.
         names : sequence of str or None, default None
             Name of each feature. By default, the attribute ``names`` is used or, if it is None, x0,
             x1, ...

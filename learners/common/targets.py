@@ -86,7 +86,7 @@ def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.
 def check_two_classes(
     y: ArrayLike, weight: np.ndarray, rows: str = "rows with positive weights"
 ) -> None:
-    """Check that the rows of positive weight belong to at least two classes.
+    """Check that the rows with positive weight belong to at least two classes.
 
     Raises
     ------
@@ -204,8 +204,8 @@ class SparseClassifierMixin(ClassifierMixin):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One score per row for two classes, positive for ``classes_[1]``; otherwise one score per
-            class.
+            For two classes, one score per row, which is positive if ``classes_[1]`` is predicted;
+            otherwise, one score per class.
         """
         return self._of_classes(self._scores(X))
 

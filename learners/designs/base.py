@@ -31,7 +31,7 @@ _LOST_DIGITS = 1e10
 def inverse_scale(
     variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12
 ) -> np.ndarray:
-    """Compute the inverse standard deviations of columns; columns that are constant get 0.
+    """Compute the inverse standard deviations of columns; the result is 0 for constant columns.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def inverse_scale(
 def rounding_of(dtype: npt.DTypeLike) -> float:
     """Return the ratio of variance to second moment up to which a column counts as constant.
 
-    The ratio depends on the precision. Typical float32 data are rounded once, by half a unit in the
-    last place, whereas float64 data are typically the result of several computations.
+    The ratio depends on the precision. Float32 data are usually rounded once, by half a unit in the
+    last place, whereas float64 data are usually the result of several computations.
     """
     return float((np.finfo(dtype).eps * (1.0 if dtype == np.float32 else 4.0)) ** 2)
 
@@ -123,7 +123,7 @@ class NotFiniteError(ValueError):
 def moments(
     total: np.ndarray, square: np.ndarray, shift: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute means and inverse scales from the first two rows of :func:`first_sums`.
+    """Compute means and inverse scales from the first two sums returned by :func:`first_sums`.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class Design:
         raise NotImplementedError
 
     def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Multiply the weighted covariance of the standardised columns by ``direction``.
+        """Multiply the weighted covariance matrix of the standardised columns by ``direction``.
 
         ``direction`` has the shape of ``coef`` with one output.
         """
@@ -352,8 +352,7 @@ class Design:
 
 
 class FirstReadDesign(Design):
-    """Design that computes both the moments and the first gradient in its first pass over the
-    data."""
+    """Design that computes the moments and the first gradient in one pass over the data."""
 
     per_feature = ()
     _moments: tuple[np.ndarray, np.ndarray] | None = None

@@ -41,21 +41,21 @@ LEFT = 10
 class DaskDesign(OutOfCoreDesign):
     """Design with linear or piecewise-linear responses to the columns of a Dask array.
 
-    The array may have any chunks. Tasks run on the active ``distributed`` client, or else on Dask's
-    default scheduler. Each step creates one task per tile if the tiles contain whole rows.
-    Otherwise, it creates two tasks per tile and two per row of tiles. One more task is created for
-    every sixteen partial sums.
+    The array can have chunks of any shape. Tasks run on the active ``distributed`` client, or else
+    on Dask's default scheduler. Each step creates one task per tile if the tiles contain whole
+    rows. Otherwise, it creates two tasks per tile and two per row of tiles. One more task is
+    created for every sixteen partial sums.
 
     Parameters
     ----------
     X : DaskMatrix
-        Matrix of all columns; its ``memory_limit`` and ``subsample`` apply.
+        Matrix of all columns, whose ``memory_limit`` and ``subsample`` are used.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     response : PiecewiseLinear or None, default None
         Piecewise-linear response; None for linear responses.
     random_state : int, RandomState or None, default None
-        Random seed of subsampling.
+        Random seed for subsampling.
 
     Attributes
     ----------

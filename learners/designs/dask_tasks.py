@@ -68,9 +68,9 @@ class Coding:
         return sum(v.nbytes for v in (self.mean, self.inv, self.knots) if v is not None)
 
     def tile(self, values: np.ndarray, n_rows: int, remaining: np.ndarray | None = None) -> Design:
-        """Return a design on the ``remaining`` columns of a tile (default: all).
+        """Create a design on the ``remaining`` columns of a tile (by default, all columns).
 
-        ``values`` are raw values or, if 3-D, codes.
+        ``values`` contains raw values or, if it is three-dimensional, codes.
         """
         if self.knots is None:
             return DenseDesign(
@@ -148,7 +148,7 @@ def first_read(
 
 
 def add_first_reads(*parts: Any) -> Any:
-    """Add the sums of several tiles, converted to the reference row of the first tile."""
+    """Add the sums of several tiles, relative to the first row of the first tile."""
     if isinstance(parts[0], np.ndarray):
         return add(*parts)
     shift, weight, rest, total, square, product = parts[0]

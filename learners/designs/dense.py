@@ -17,7 +17,7 @@ BLOCK_BYTES = 1 << 20
 
 
 class DenseDesign(FirstReadDesign):
-    """Linear responses to the columns of a dense matrix.
+    """Design with linear responses to the columns of a dense matrix.
 
     The matrix may be row- or column-major, in float32 or float64, and is read in place. Dropped
     columns have a zero coefficient until fewer than a third of the stored columns remain
@@ -33,7 +33,7 @@ class DenseDesign(FirstReadDesign):
         Means, of shape (m, 1), and inverse scales, of shape (m,), of the columns of a larger matrix
         that contains X.
     columns : ndarray of int or None, default None
-        Indices of the columns to use, in the order of ``moments``; all by default.
+        Indices of the columns to use, in the order of ``moments``; by default, all columns.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from .base import COMPACT_RATIO, Design, inverse_scale
 
 
 class CodedDesign(Design):
-    """Base class of piecewise-linear responses computed from one-byte codes.
+    """Base class of designs with piecewise-linear responses computed from one-byte codes.
 
     A subclass stores the codes. It implements sums of table entries (``_table_scores``), histograms
     (``_histograms``) and access to the codes of a feature (``_codes_of``).
@@ -65,7 +65,7 @@ class CodedDesign(Design):
 
 
 class PiecewiseDesign(CodedDesign):
-    """Piecewise-linear responses (section 4.1 of [1]_) computed from one-byte codes in memory.
+    """Design with piecewise-linear responses ([1]_, section 4.1) and one-byte codes in memory.
 
     A code is the position of a value relative to the knots, rounded to 1 / ``sublevels`` of a bin;
     see ``kernels``. The expanded matrix is never formed.
@@ -89,8 +89,8 @@ class PiecewiseDesign(CodedDesign):
         Means, of shape (m, width), and inverse scales, of shape (m,), of the features of a larger
         matrix that contains the codes.
     features : ndarray of int or None, default None
-        Indices of the features of ``codes`` to use, in the order of ``moments`` and ``knots``; all
-        by default.
+        Indices of the features of ``codes`` to use, in the order of ``moments`` and ``knots``; by
+        default, all features.
     knots : ndarray of shape (m, B + 1) or None, default None
         Knots that define the codes.
 
@@ -224,7 +224,7 @@ def evenly_spaced(knots: np.ndarray) -> bool:
 
 
 def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, start: int = 0) -> bool:
-    """Write the codes of some rows.
+    """Encode some rows.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def block_moments(histogram: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray,
     Parameters
     ----------
     histogram : ndarray of shape (m, 256)
-        Total weight of the rows with each code and feature.
+        Total weight of the rows with each code, for each feature.
     basis : ndarray of shape (256, width)
         Basis from :func:`hat_basis`.
 

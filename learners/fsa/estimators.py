@@ -76,7 +76,7 @@ class FSAParameters:
 
 
 class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParameters):
-    """Base class of the FSA estimators: fitting, fitted attributes and scores.
+    """Base class of the FSA estimators, with fitting, fitted attributes and scores.
 
     The estimators minimise, over the coefficients theta and the intercept,
 
@@ -91,9 +91,9 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     support_ : ndarray of shape (n_features,), bool
         Mask of the selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients of linear responses; 0 for columns that are not selected. Ranking and
-        regression with one target have the first shape. Classification with two classes has a
-        single row, and several classes or targets have one row each.
+        Coefficients of linear responses; 0 for columns that are not selected. It has the first
+        shape for ranking and for regression with one target. For two classes, it has a single row,
+        and for several classes or targets, it has one row for each.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept of each output.
     ridge_ : float
@@ -113,7 +113,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     missing_responses_ : ndarray of shape (k, n_outputs)
         Response to NaN; 0 if the training data had no NaN in the column.
     feature_importances_ : ndarray of shape (n_features,)
-        Root mean square of each feature's standardised coefficients; 0 if not selected.
+        Root mean square of each feature's standardised coefficients; 0 for features that are not
+        selected.
     loss_curve_ : ndarray of shape (n_iter_,)
         Mean training loss before each step.
     n_iter_ : int
@@ -394,9 +395,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     n_features_to_select : int, float or "auto", default 10
         Number k of features to select, or a fraction of the features in (0, 1]. If the constraints
         define groups, k is the number of groups. If k exceeds the number of features, all are
-        selected, and a warning is issued. "auto" minimises the extended BIC along one path. If the
-        rows suffice to estimate fewer than ten coefficients, "auto" minimises the loss in five-fold
-        cross-validation instead. It may select no features.
+        selected, and a warning is issued. "auto" minimises the extended BIC along one path. If
+        there are too few rows to estimate ten coefficients, "auto" instead minimises the loss in
+        five-fold cross-validation. It may select no features.
     loss : str or Loss, default "auto"
         Loss to minimise. With more than two classes, a margin loss is applied to the differences
         between class scores, and all classes share one support.
@@ -579,8 +580,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One score per row for two classes, positive for ``classes_[1]``; otherwise one score per
-            class.
+            For two classes, one score per row, which is positive if ``classes_[1]`` is predicted;
+            otherwise, one score per class.
         """
         return self._of_classes(self._scores(X, offset))
 
@@ -632,7 +633,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     ----------
     n_features_to_select : int, float or "auto", default 10
         Number of features to select, as in :class:`FSAClassifier`. "auto" uses five-fold
-        cross-validation if the rows suffice to estimate fewer than 30 coefficients.
+        cross-validation if there are too few rows to estimate 30 coefficients.
     loss : str or Loss, default "auto"
         Loss to minimise.
 
@@ -730,8 +731,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     ) -> Self:
         """Add a batch of rows, and fit the model on all rows so far.
 
-        The result equals that of
-        :meth:`fit` on all these rows, up to rounding.
+        The result equals that of :meth:`fit` on all these rows, up to rounding.
 
         Parameters
         ----------

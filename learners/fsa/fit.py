@@ -98,8 +98,8 @@ def solve_path(
 ) -> list[Solution]:
     """Solve the problem for ascending ``sizes`` in one annealing run.
 
-    Size 0 is the best constant model. If ``early_stop`` is set, the path ends once the size exceeds
-    ten plus twice the size with the lowest information criterion so far.
+    Size 0 denotes the best constant model. If ``early_stop`` is set, the path ends once the size
+    exceeds ten plus twice the size with the lowest information criterion so far.
     """
     with solving(problem, settings):
         design = make_design(
@@ -322,8 +322,7 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
     """Return the number of features after each step.
 
     The schedule leads to the largest size, and the other sizes follow. With a refinement, the
-    schedule is cut off at the largest size, because a refit is better than further gradient
-    steps.
+    schedule is cut off at the largest size, because a refit is better than further gradient steps.
     """
     counts = step_counts(plan.schedule, n_units, int(sizes[-1]), plan.n_steps)
     if settings.refinement is not None:
@@ -335,11 +334,13 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
 
 
 def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
-    """Return an equivalent problem with far fewer rows if that saves time; otherwise, the same
-    problem."""
+    """Return an equivalent problem with far fewer rows if that saves time.
+
+    Otherwise, the same problem is returned.
+    """
     if not (_by_moments(problem, settings) and condenses(problem.facts)):
         return problem
-    moments = moments_of(problem.X, problem.y, problem.weight)
+    moments = problem.moments = problem.moments or moments_of(problem.X, problem.y, problem.weight)
     # the fit reports constant columns and non-finite numbers
     return _on(moments, problem) if moments.is_regular else problem
 
@@ -354,7 +355,8 @@ def training_problems(
 ) -> Iterator[FitProblem]:
     """Return the problem on the training rows of each split.
 
-    Moments are summed over folds, so that the rows are read only once for all splits.
+    Moments are summed over folds, so that the rows are read only once for all splits and for a
+    later fit on all rows.
     """
     tests = [test for _, test in splits]
     everything = np.sort(np.concatenate(tests))
@@ -366,12 +368,10 @@ def training_problems(
         for test in (tests if folds else ())
     ]
     regular = bool(parts) and all(part.is_regular for part in parts)
+    problem.moments = sum(parts[1:], parts[0]) if regular else None
     for i, (train, _) in enumerate(splits):
-        if regular:
-            others = parts[:i] + parts[i + 1 :]
-            yield _on(sum(others[1:], others[0]), problem)
-        else:
-            yield problem.rows(train)
+        others = parts[:i] + parts[i + 1 :]
+        yield _on(sum(others[1:], others[0]), problem) if regular else problem.rows(train)
 
 
 def _on(moments: Moments, problem: FitProblem) -> FitProblem:

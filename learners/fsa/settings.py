@@ -30,11 +30,11 @@ class Constraints(BaseEstimator):
         ``(0, None)`` means non-negative. The interval must contain 0. Bounds require one output and
         linear responses, and they disable feature exchanges.
     monotone : dict or array of shape (n_features,), or None, default None
-        Columns in whose values the scores are non-decreasing (+1) or non-increasing (-1), given as
-        ``{column: direction}`` or as +1, 0 or -1 for each column. A linear response has a
-        coefficient of this sign. A piecewise-linear response is monotone, except for the response
-        to NaN. With two classes, the direction refers to the score of the second class. Monotone
-        columns require one output and disable feature exchanges.
+        Directions in which scores may change with the columns, given as ``{column: direction}`` or
+        as one value per column: +1 (non-decreasing), -1 (non-increasing) or 0 (either). A linear
+        response has a coefficient of this sign. A piecewise-linear response is monotone, except for
+        the response to NaN. With two classes, the direction refers to the score of the second
+        class. Monotone columns require one output and disable feature exchanges.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Refinement(BaseEstimator):
           fewer than ten per coefficient. With too few rows, annealing uses a ridge instead (0.01,
           or 0.1 for the squared loss), which selects the common signal of correlated columns;
         * True or False: always or never;
-        * "cv": as "auto", but three-fold cross-validation chooses between exchanges and shrinkage
+        * "cv": like "auto", but three-fold cross-validation chooses between exchanges and shrinkage
           if there are at most 1,000 rows.
     ridge : float or "auto", default "auto"
         Non-negative factor s of the penalty ``s * ||theta||^2`` on standardised coefficients in the
@@ -133,7 +133,7 @@ class FitSettings:
     Attributes
     ----------
     size : int, float or "auto"
-        Number of features to select; 0 is the best constant model.
+        Number of features to select; 0 denotes the best constant model.
     response : PiecewiseLinear or None
         Piecewise-linear response; None for linear responses.
     prior : Prior or None

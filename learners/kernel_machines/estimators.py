@@ -59,7 +59,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     n_chains : int, default 2
         Number of chains or banks, at least 1. Their predictions are averaged.
     max_components : int, default 40
-        Maximum number of atoms, at least 1. Each needs 16 bytes per row.
+        Maximum number of atoms, at least 1. Each requires 16 bytes per row.
     expected_components : float, default 5.0
         Positive prior mean of the number of atoms.
     ridge : float, default 1.0

@@ -46,7 +46,7 @@ class SparseMetric:
         self.matrix[np.ix_(at, at)] += weight * np.outer(values, values)
 
     def factor(self) -> np.ndarray:
-        """Return the factor L of W = L'L, of shape (rank, len(columns)), strongest direction first.
+        """Return the factor L of W = L'L, of shape (rank, len(columns)), in order of strength.
 
         The entry of largest absolute value in each row is positive.
         """
@@ -79,12 +79,12 @@ class SparseMetric:
 
 
 def beside(base: Matrix, Z: np.ndarray) -> np.ndarray:
-    """Return the standardised columns followed by Z, the coordinates if W_0 is the identity."""
+    """Return the standardised columns, followed by the coordinates Z if W_0 is the identity."""
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 
 def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> float:
-    """Minimise sum_i weight_i exp(-w g_i) over w >= 0 by bisection, Ma (thesis), eq. (2.13).
+    """Minimise sum_i weight_i exp(-w g_i), eq. (2.13) of Ma (thesis), over w >= 0 by bisection.
 
     If all g_i > 0, the sum has no minimum. The step w is then bounded by ``10 / mean |g|``, which
     corresponds to a loss of e^-10.
@@ -108,7 +108,7 @@ def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> floa
 
 
 class MetricBooster:
-    """Run of Algorithm 2.2 of Ma (thesis); each call of :meth:`step` adds one matrix of rank one.
+    """Run of Algorithm 2.2 of Ma (thesis), in which each :meth:`step` adds a rank-one matrix.
 
     Parameters
     ----------

@@ -58,8 +58,8 @@ class SDist(
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        Number k of neighbours, at least 1. "auto" means 15. With more than 20 columns per row, it
-        means half the smallest class size, but at least 15.
+        Number k of neighbours, at least 1. "auto" means 15 or, with more than 20 columns per row,
+        half the smallest class size (at least 15).
     n_features_to_select : int or None, default None
         Number of columns of phi in the final metric. None means all columns.
     n_neighbors_predict : int, default 3
@@ -122,11 +122,11 @@ class SDist(
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
     columns_ : list of tuple of int
-        Columns of phi in the metric: (3,) is x3, (3, 17) is x3 x17.
+        Columns of phi in the metric: (3,) is x3, and (3, 17) is x3 x17.
     W_ : ndarray of shape (len(columns_), len(columns_))
         Metric on these columns.
     components_ : ndarray of shape (rank, len(columns_))
-        Factor L of W = L'L, strongest direction first.
+        Factor L of W = L'L, with the strongest direction first.
     selected_features_ : ndarray of int
         Columns of X in ``columns_``.
     interactions_ : list of str

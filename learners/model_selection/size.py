@@ -21,8 +21,8 @@ _MIN_FOLDS = 3  # heuristic
 def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
     """Return the default candidate sizes in ascending order.
 
-    They are all sizes up to 8, followed by sizes that increase by about a fifth each, up to a third
-    of the number of rows.
+    These are all sizes up to 8, followed by sizes that increase by about a fifth each, up to a
+    third of the number of rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Interface of losses: value, gradient and curvature in the scores, and solver attributes."""
+"""Interface of losses: values, derivatives with respect to the scores, and solver attributes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -105,7 +105,7 @@ class Loss(BaseEstimator):
         estimated by power iteration. Margin losses have bounded slopes and tolerate much longer
         steps than the squared loss, for which such steps would diverge.
     pointwise : bool
-        Whether row i of the gradient depends on row i of the scores alone, so that rows can be
+        Whether row i of the gradient depends only on row i of the scores, so that rows can be
         processed in blocks.
     is_quadratic : bool
         Whether the curvature is constant, so that a single Newton step reaches the minimum.
@@ -218,7 +218,7 @@ class Loss(BaseEstimator):
     def second_order(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> SecondOrder:
-        """Compute the value, the gradient and, per output, the product A -> W A. See :class:`Loss`.
+        """Compute the value, the gradient, and a function A -> W A per output. See :class:`Loss`.
 
         W is the Hessian of :meth:`value` with respect to the scores of an output, or a bound on it.
         """

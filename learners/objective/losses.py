@@ -271,7 +271,7 @@ class FlippedLogisticLoss(_Logistic):
         Parameters
         ----------
         shares : ndarray of shape (n_classes,)
-            Weighted class fractions, which sum to one. Classes of zero weight are ignored.
+            Weighted class fractions, which sum to one. Classes with zero weight are ignored.
         """
         return cls(min(0.02, float(shares[shares > 0].min()) / 10.0))
 
@@ -382,7 +382,7 @@ def losses_for(task: str) -> list[str]:
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of a given name, or the object itself.
+    """Return the loss with a given name, or a given loss object itself.
 
     Parameters
     ----------
@@ -452,7 +452,7 @@ def regression_loss(loss: str | Loss) -> Loss:
     Raises
     ------
     ValueError
-        If the argument is not a valid loss, or the loss is not pointwise.
+        If the argument is not a valid loss, or is neither pointwise nor for censored times.
     """
     resolved = get_loss(loss)
     return resolved if resolved.censored else pointwise_loss(resolved)

@@ -14,7 +14,7 @@ _MIN_QUERIES = 5  # fewer queries do not generalise to new queries (heuristic)
 
 
 class PairwiseLogisticLoss(Loss):
-    """Ranking loss over pairs of rows, Barbu et al. (2014), eq. (17).
+    """Ranking loss over pairs of rows; Barbu et al. (2014), eq. (17).
 
     For scores h_i and preferences r_ij, the loss is the weighted mean over pairs of ln(1 + exp(h_i
     - h_j)) - r_ij (h_i - h_j).
@@ -32,7 +32,7 @@ class PairwiseLogisticLoss(Loss):
     Notes
     -----
     With the sign as in eq. (17), minimisation drives h_i - h_j towards logit(r_ij), so r = 1 means
-    that i scores HIGHER. The methods ignore ``y`` and ``sample_weight``, since the pairs contain
+    that i scores higher. The methods ignore ``y`` and ``sample_weight``, since the pairs contain
     all information.
 
     References

@@ -23,7 +23,7 @@ class Prior(BaseEstimator):
         Non-negative factor c of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13).
     total_variation : float, default 0.0
         Non-negative factor q of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), where h is the Huber
-        function with half width ``huber``.
+        function with half-width ``huber``.
     huber : float, default 0.01
         Positive absolute difference below which the total variation is quadratic.
 

@@ -45,7 +45,7 @@ class Threshold(NamedTuple):
     If ``penalty`` is negative, coefficients shrink by ``burst * gravity`` after every ``burst``
     rows, with a constant step size (Algorithm 3.1). Otherwise, ``burst`` and ``gravity`` are 1, and
     coefficients shrink by ``penalty`` times the step size of each row, which decreases as 1 /
-    sqrt(t) at row t, eq. (3.36).
+    sqrt(t) at row t (eq. (3.36)).
     """
 
     burst: int

@@ -156,7 +156,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     ----------
     n_features_to_select : int or float, default 0.1
         Number or fraction of features that remain at the end, for each class if there are several.
-        It only applies to ``selection="annealed"``.
+        Only used if ``selection="annealed"``.
     loss : str or Loss, default "hinge"
         Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.

@@ -271,8 +271,8 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
         Criterion for the feature to add.
 
         * "gradient": largest gradient (FoBa-gdt);
-        * "objective": largest decrease in the objective when the feature's coefficients alone
-          change (FoBa-obj); many times slower.
+        * "objective": largest decrease in the objective when only the coefficients of the feature
+          change (FoBa-obj), which is many times slower.
     delta : float or None, default None
         Positive stopping threshold for the criterion "objective". The search stops when no feature
         lowers the objective by this amount.

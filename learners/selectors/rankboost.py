@@ -55,7 +55,7 @@ class RankBoost(BaseEstimator):
 
         sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
 
-    Here f(t) is the column of weak ranker t. The added weak ranker is that with the largest
+    Here f(t) is the column of weak ranker t. The added weak ranker is the one with the largest
     ``|r|``, where r = sum_ij D_ij (h(x_i) - h(x_j)) for the weak ranker h and the current weights
     D, eq. (23) of [2]_. Its weight is alpha = 1/2 ln((1 + r) / (1 - r)), the third method of [1]_.
     Pairs without a preference are ignored. Boosting ends early if the ranking is perfect.

@@ -19,8 +19,8 @@ def lasso_path(
 ) -> Iterator[ChainFit]:
     """Fit with decreasing penalties, the first of which is the smallest that selects no column.
 
-    A penalty is the factor of the norms of blocks of standardised coefficients, each multiplied by
-    the square root of the block size.
+    A penalty is the factor of a weighted sum: the norms of the blocks of standardised coefficients,
+    each weighted by the square root of the block size.
 
     Parameters
     ----------

@@ -385,8 +385,8 @@ class LinearChainCRF(BaseCRF):
     ridge : float, default 2.0
         Non-negative factor of the penalty. It corresponds to twice ``c2`` in crfsuite.
     fit_transitions : bool, default True
-        Whether to fit transitions. Without transitions, the model is a logistic regression on
-        single rows.
+        Whether to fit transition scores. Without them, the model is a logistic regression on single
+        rows.
     fit_intercept : bool, default True
         Whether to fit an intercept for each class. Intercepts are not shrunk.
     max_iter : int, default 1000

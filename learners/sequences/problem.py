@@ -79,7 +79,7 @@ class ChainProblem:
     offset : ndarray of shape (n_rows, n_classes) or None
         Fixed scores, which are added to those of the columns.
     free : ndarray of shape (n_features, n_classes), bool, or None
-        Mask of the coefficients that may be non-zero; None means all.
+        Mask of the coefficients that may be non-zero; None means all coefficients.
     """
 
     X: Any
@@ -108,7 +108,7 @@ class ChainProblem:
         return ChainFit(np.zeros((self.X.shape[1], k)), np.zeros((k, k)), np.zeros(k))
 
     def value_and_gradient(self, fit: ChainFit) -> tuple[float, ChainFit]:
-        """Compute the objective, and its gradient as an object of the parameters' type."""
+        """Compute the objective and its gradient, which is returned as a :class:`ChainFit`."""
         coef, transitions = self.ridge * fit.coef, self.ridge * fit.transitions
         intercept = np.zeros(self.n_classes)
         value = (

@@ -94,7 +94,7 @@ class ForwardBackwardCRF(SelectingCRF):
         Criterion for the unit to add.
 
         * "gradient": largest gradient on standardised columns (FoBa-gdt);
-        * "objective": largest decrease in the objective when the coefficients of the unit alone
+        * "objective": largest decrease in the objective when only the coefficients of the unit
           change (FoBa-obj). Every step requires a small minimisation for every unit, so this suits
           small problems only.
     delta : float or None, default None

@@ -63,7 +63,7 @@ class UnitModel:
         return self._charges
 
     def strengths(self) -> np.ndarray:
-        """Compute the gradient of each unit on standardised columns.
+        """Compute the norm of each unit's gradient on standardised columns.
 
         Raw gradients would favour columns that are often non-zero. The ridge penalty has zero
         gradient for columns that are not selected.
@@ -76,8 +76,7 @@ class UnitModel:
         return self._norms(scaled)
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Compute, for each candidate, the decrease in the objective if only its coefficients
-        change."""
+        """Compute how much the objective decreases if only one candidate's coefficients change."""
         out = np.zeros(len(candidates))
         held = replace(
             self.problem,

@@ -241,9 +241,10 @@ def anneal(
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one, so that gradients are weighted means.
     learning_rate : float or function
-        Step size, or a function ``(design, coef) -> float``. The function is called after the first
-        cut and whenever half of the features have been dropped. It need not be called more often,
-        since a step size that is safe for some columns is safe for a subset of them.
+        Step size, or a function ``(design, coef) -> float``. The function is called when features
+        are first dropped, and whenever half of the features have been dropped. It need not be
+        called more often, since a step size that is safe for some columns is safe for a subset of
+        them.
     prior : Prior or None
         Prior on the coefficients; None for no penalty.
     momentum : float

@@ -394,7 +394,7 @@ def swap_until_stable(
     fit: Fit,
     rounds: int,
 ) -> tuple[Pool, np.ndarray, Fit]:
-    """Exchange units within the pool, then with the units that have the largest gradients.
+    """Exchange units within the pool, and then with the units that have the largest gradients.
 
     The support is regrown if annealing appears to have failed: if more than a quarter of the units
     were exchanged, or if a new unit had been dropped early.

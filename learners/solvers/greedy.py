@@ -35,7 +35,7 @@ class GreedyModel(Protocol):
         """Compute the gradient strength of each unit."""
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Compute the decrease in the objective if only one candidate is fitted, for each one.
+        """Compute how much the objective decreases if each candidate is fitted separately.
 
         ``candidates`` is a mask of units. The result is 0 for all other units.
         """
@@ -73,7 +73,7 @@ def greedy_search(
         Number of units to select.
     criterion : {"gradient", "objective"}
         Criterion for the best unit: the largest gradient (FoBa-gdt), or the largest decrease in the
-        objective when the unit alone is fitted (FoBa-obj).
+        objective when only the unit is fitted (FoBa-obj).
     delta, epsilon : float or None
         Stopping thresholds. The search stops when no unit lowers the objective by ``delta``
         (criterion "objective"), or has a gradient of ``epsilon`` (criterion "gradient").

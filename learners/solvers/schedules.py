@@ -94,8 +94,8 @@ class Schedule(BaseEstimator):
         ranking, 30 for regression, and 0.3 for :class:`StabilizedTruncatedSGDClassifier`. If the
         object is called directly, "auto" means 100.
     n_steps : int, default 100
-        Number of steps of the FSA estimators (E in the paper), at least 1. With more steps,
-        fewer features are dropped at a time, and the fit takes longer.
+        Number of steps of the FSA estimators (E in the paper), at least 1. With more steps, fewer
+        features are dropped at a time, and the fit takes longer.
 
     References
     ----------
@@ -184,7 +184,7 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
 
 
 def step_counts(schedule: Counts, n_features: int, k: int, n_steps: int) -> np.ndarray:
-    """Return the number of features that remain after each step of a schedule, after validation.
+    """Validate a schedule, and return the number of features that remain after each step.
 
     Raises
     ------

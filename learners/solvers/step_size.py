@@ -60,7 +60,7 @@ def safe_step(
 ) -> float:
     """Compute a step size for which plain gradient steps never increase the objective.
 
-    It is the inverse of a bound on the curvature of the mean loss plus penalty.
+    The step size is the inverse of a bound on the curvature of the mean loss plus the penalty.
 
     Parameters
     ----------

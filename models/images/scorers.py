@@ -35,14 +35,14 @@ class AdditiveScorer:
 
     @property
     def selected(self) -> np.ndarray:
-        """The k selected columns, strongest first."""
+        """Indices of the k selected columns, in order of decreasing strength."""
         return self.model.selected
 
     @classmethod
     def of(cls, classifier: "learners.FSAClassifier") -> Self:
         """Create a scorer from a fitted classifier.
 
-        With two classes, the scores are -f / 2 and f / 2 for the score f of the classifier.
+        With two classes, the scores are -f / 2 and f / 2, where f is the score of the classifier.
         """
         model = AdditiveModel.from_estimator(classifier, by_importance=True)
         responses, intercept = model.responses, np.atleast_1d(model.intercept)
@@ -78,7 +78,7 @@ class AdditiveScorer:
         return softmax(self.scores(X) / self.temperature, axis=1)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays for a model file."""
+        """Return the arrays that a model file stores."""
         return {
             "selected": self.model.selected,
             "knots": self.model.knots,
@@ -152,7 +152,7 @@ class MetricScorer:
 
     @classmethod
     def of(cls, model: "learners.SDist", X: Matrix, y: np.ndarray) -> Self:
-        """Create a scorer from a metric fitted on X and y."""
+        """Create a scorer from a metric that was fitted to X and y."""
         used = model.selected_features_.astype(np.int64)
         place = {int(c): i for i, c in enumerate(used)}
         order = max((len(t) for t in model.columns_), default=1)
@@ -210,7 +210,7 @@ class MetricScorer:
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays for a model file."""
+        """Return the arrays that a model file stores."""
         return {
             "selected": self.selected,
             "center": self.center,
@@ -229,7 +229,7 @@ class MetricScorer:
     ) -> Self:
         """Read the scorer from the arrays of a model file whose names start with ``name``.
 
-        It raises the same errors as :meth:`AdditiveScorer.read`.
+        The method raises the same errors as :meth:`AdditiveScorer.read`.
         """
 
         def array(

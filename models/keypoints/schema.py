@@ -25,7 +25,7 @@ class Schema:
     Parameters
     ----------
     category : str
-        Name of the object.
+        Name of the category.
     keypoints : tuple of str
         Names of the points, in the order of the annotations.
     mirror : tuple of pairs of str
@@ -42,8 +42,8 @@ class Schema:
     anchors : tuple of str
         Points that have a window detector; empty if they have not been chosen yet.
     landmarks : dict of str to tuple of int
-        Indices of the landmarks whose mean position is the keypoint, for each keypoint, if
-        landmarks are annotated.
+        For each keypoint, the indices of the landmarks whose mean is the keypoint, if landmarks are
+        annotated.
     landmark_mirror : tuple of int
         Index of each landmark in the mirror image.
 
@@ -225,7 +225,7 @@ def _frozen(value: Any) -> Any:
 
 
 def read_schema(path: str | Path) -> Schema:
-    """Read a schema from a TOML file; a ValueError that names an invalid file is raised."""
+    """Read a schema from a TOML file; raise a ValueError that names the file if it is invalid."""
     try:
         return Schema.from_dict(tomllib.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:

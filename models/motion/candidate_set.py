@@ -106,7 +106,7 @@ def candidate_sets(
         Sequence of the tracks, which provides the name and, if labelled, the true motion of each
         point.
     columns : ndarray of int or None, default None
-        Columns to compute; the other columns may be zero. None means all.
+        Columns to compute; other columns may be zero. None means all columns.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def candidate_set(
         Sequence of the tracks, which provides the name and, if labelled, the true motion of each
         point. The errors are computed from the true motions.
     columns : ndarray of int or None, default None
-        Columns to compute; the other columns may be zero. None means all.
+        Columns to compute; other columns may be zero. None means all columns.
 
     Returns
     -------

@@ -173,7 +173,7 @@ class SegmentationRanker(ModelFile):
         numbers : sequence of int, default empty
             True number of motions of each set in ``mixed``.
         columns : ndarray of int or None, default None
-            Features that the ranking may select; None means all.
+            Features that the ranking may select; None means all features.
 
         Returns
         -------
@@ -204,7 +204,7 @@ class SegmentationRanker(ModelFile):
     ) -> CandidateSet:
         """Compute the candidates of a sequence with this ranker's families and features.
 
-        The parameters are those of :func:`.candidate_set.candidate_set`.
+        See :func:`.candidate_set.candidate_set` for the parameters.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class SegmentationRanker(ModelFile):
         sequence : TrackSequence or None
             Sequence to which the tracks belong; its labels are the true motions.
         columns : ndarray of int or None, default None
-            Columns of the features to compute; the other columns may be zero. None means all.
+            Columns of the features to compute; other columns may be zero. None means all columns.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class SegmentationRanker(ModelFile):
     ) -> dict[int, CandidateSet]:
         """Compute the candidates for each number in ``MOTIONS`` for which there are enough points.
 
-        The parameters are those of :meth:`candidate_set`.
+        See :meth:`candidate_set` for the parameters.
 
         Parameters
         ----------
@@ -419,7 +419,7 @@ def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def check_version(header: Mapping[str, Any]) -> None:
-    """Raise a ValueError if this version does not support the features."""
+    """Check that this version supports the features, and raise a ValueError otherwise."""
     version = header.get("feature_set", 1)
     if version not in range(1, FEATURE_SET + 1):
         raise ValueError(

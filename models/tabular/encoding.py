@@ -195,7 +195,7 @@ class ColumnEncoding:
 
 @dataclass(frozen=True)
 class TableEncoding:
-    """Columns of a table that a model uses, in the order of the matrix.
+    """Encodings of the table columns that a model uses, in the order of the matrix.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class TableEncoding:
         )
 
     def only(self, positions: Sequence[int]) -> Self:
-        """Return the encoding of some of the columns."""
+        """Return the encoding restricted to some of the columns."""
         return replace(self, columns=tuple(self.columns[i] for i in positions))
 
     def encode(self, frame: pd.DataFrame, dtype: Any = np.float64) -> np.ndarray:

@@ -696,7 +696,7 @@ def run_evaluation(
 @command_of(app)
 @with_options(run_evaluation)
 def evaluate(run: Callable[[str], None]) -> None:
-    """Evaluate detections against annotations by keypoint, including false positives.
+    """Evaluate the detections of each keypoint, including false positives, against annotations.
 
     \b
     Examples:

@@ -206,7 +206,7 @@ def open_locked(path: Path, wait: bool = True) -> Any:
 
 
 def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) -> None:
-    """Check that the recorded settings and data of a file equal those of this run.
+    """Check that the settings and data recorded in a file equal those of this run.
 
     A tuple and a list with the same items are considered equal.
     """
@@ -246,5 +246,6 @@ def read_part(
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
     """Return the arrays and the header of a part, or None if the file does not exist.
 
-    The errors are those of :func:`is_finished`."""
+    The function raises the same errors as :func:`is_finished`.
+    """
     return read_model(path, kind) if is_finished(path, made_from) else None

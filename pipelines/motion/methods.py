@@ -75,7 +75,7 @@ class Method:
 
 
 def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
-    """Return the rows of the table for the given names in ``METHODS``."""
+    """Return the methods with the given names in ``METHODS``, as rows of the table."""
     methods = []
     rule = partial(fit_rule, benchmark.features.get_feature_names_out())
     for families in benchmark.sets:
@@ -150,7 +150,7 @@ def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: flo
 
 
 def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
-    """Select the feature by whose minimum candidates are chosen best on the training sequences."""
+    """Find the feature whose minimum selects the candidates with the smallest mean error."""
     errors = np.zeros(len(columns))
     for one in train:
         errors += one.known_errors[np.argmin(one.features[:, columns], axis=0)]

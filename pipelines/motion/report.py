@@ -67,7 +67,7 @@ def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str
 
 
 def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[str, Any]]:
-    """Return the sequences with the largest mean test errors, and the best possible errors."""
+    """Return the worst sequences by mean test error, and the errors of their best candidates."""
     mean = result.test.mean(axis=0)
     best = np.min(
         [[100.0 * one.known_errors.min() for one in sets] for sets in benchmark.sets.values()],

@@ -60,8 +60,8 @@ class FileSegmentation:
 
     ``labels`` contains one entry per track; -1 denotes outliers and video tracks with too few
     frames. ``unseen`` contains the indices of tracks that are assigned to the largest motion
-    because of insufficient data. ``tracks``, of shape (F, P, 2), is in pixels and NaN where a point
-    is not visible.
+    because of insufficient data. ``tracks``, of shape (F, P, 2), contains positions in pixels, or
+    NaN where a point is not visible.
     """
 
     sequence: str
@@ -262,8 +262,8 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
 def shipped_columns(features: Features) -> np.ndarray:
     """Return the features that the shipped model may select.
 
-    Excluded are distances to subspaces in spaces with more than 2.5 dimensions per motion, which
-    are slow to compute and do not improve the ranking.
+    Distances to subspaces in spaces with more than 2.5 dimensions per motion are excluded, since
+    they are slow to compute and do not improve the ranking.
     """
     slow = [
         f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K"))

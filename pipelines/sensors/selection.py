@@ -33,7 +33,7 @@ METHODS = (*_ESTIMATORS, *_PENALTIES)
 
 @dataclass(frozen=True)
 class SensorSelection:
-    """Sensors selected for a given number of sensors.
+    """Selection of a given number of sensors.
 
     Attributes
     ----------

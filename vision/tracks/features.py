@@ -225,8 +225,8 @@ class SegmentationFeatures(FeatureSet):
         Raises
         ------
         ValueError
-            If the tracks are incomplete, or the length of a segmentation differs from the number
-            of tracks.
+            If the tracks are incomplete, or the length of a segmentation differs from the number of
+            tracks.
         """
         tracks = as_tracks(tracks)
         for labels in segmentations:
@@ -366,7 +366,7 @@ def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
 def subspace_distances(
     points: np.ndarray, labels: np.ndarray, known: dict[bytes, np.ndarray] | None = None
 ) -> np.ndarray:
-    """Compute the distance of each point to the subspace fitted to the points with the same label.
+    """Compute the distance of each point from the subspace fitted to the points with its label.
 
     The subspace is affine and has three dimensions.
 

@@ -17,7 +17,7 @@ TRUTH = "_truth.mat"
 
 @dataclass(frozen=True)
 class TrackSequence:
-    """Tracks of a sequence, with the true motions if they are known.
+    """Tracks of a sequence, with the true motions if known.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class TrackSequence:
 
 
 def read_tracks(path: str | Path) -> TrackSequence:
-    """Read tracks from a file: official Hopkins155 (``.mat``), ``.npz`` or ``.csv``.
+    """Read tracks from a ``.mat`` (Hopkins155), ``.npz`` or ``.csv`` file.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ class Tracks:
         Parameters
         ----------
         coordinates : array_like of shape (F, P, 2)
-            Positions in pixels; NaN where not visible.
+            Positions in pixels; NaN where a point is not visible.
 
         Returns
         -------
@@ -297,7 +297,7 @@ def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]
     Parameters
     ----------
     tracks : array_like of shape (F, P, 2)
-        Positions in pixels; NaN where not visible.
+        Positions in pixels; NaN where a point is not visible.
     n_motions : int
         Number of motions K. If it is 1, all points that are seen at least once are used.
 

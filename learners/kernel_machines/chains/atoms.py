@@ -37,7 +37,7 @@ class AtomPrior(NamedTuple):
 
 
 class Atoms(NamedTuple):
-    """Storage for ``len(length)`` atoms; a chain uses the leading entries."""
+    """Storage for ``len(length)`` atoms, of which a chain uses the first ones."""
 
     columns: np.ndarray  # (max_components, max_order) int64
     length: np.ndarray  # (max_components,) int64
@@ -136,7 +136,7 @@ def draw_sequence(
 ) -> int:
     """Draw a sequence of columns from the predictive distribution, and return its length.
 
-    The number is 0 if a column was drawn twice.
+    The length is 0 if a column is drawn twice.
     """
     others = size - 1 if skip >= 0 else size
     u = rng.random() * (prior.start_mass + others)

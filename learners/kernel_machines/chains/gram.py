@@ -121,7 +121,7 @@ def atom_features(
     phase: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Compute the cosine and sine of an atom's phase in the N columns of ``XT``."""
+    """Compute the cosine and sine of an atom's phase for each of the N columns of ``XT``."""
     x, w = XT[columns[0]], omega[0]
     for i in range(len(phase)):
         phase[i] = w * x[i]

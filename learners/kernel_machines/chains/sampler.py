@@ -43,7 +43,7 @@ class ChainSamples(NamedTuple):
 
 @dataclass
 class Chain:
-    """Result of a chain."""
+    """Result of running a chain."""
 
     kept: ChainSamples
     trace: np.ndarray  # (n_traced, 2): log likelihood and number of atoms during the whole run

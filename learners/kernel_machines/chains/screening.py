@@ -20,7 +20,7 @@ MAX_NEIGHBOURS, MIN_CORRELATION = 10, 0.3
 
 
 class Table(NamedTuple):
-    """Proposal weights of column sets and single columns, and the correlates of each column."""
+    """Proposal weights of column sets and columns, and the columns correlated with each column."""
 
     keys: (
         np.ndarray

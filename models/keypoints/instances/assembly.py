@@ -63,7 +63,7 @@ class Assembly(StrEnum):
 
 @dataclass(frozen=True)
 class Candidates:
-    """Local maxima of all anchors.
+    """Candidates for anchors: local maxima of the scores of all anchors.
 
     Attributes
     ----------
@@ -99,8 +99,8 @@ class Hypothesis:
     points : ndarray of shape (n,), complex
         All points of the completed shape, in image pixels.
     reference_length : float
-        Reference length, in image pixels, that an object of this size has when seen from the
-        front."""
+        Reference length, in image pixels, that an object of this size has when seen from the front.
+    """
 
     rows: np.ndarray
     score: float
@@ -110,7 +110,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Assembler:
-    """Assembler of candidates into faces.
+    """Assembler that combines candidates into faces.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class Assembler:
     def whole_objects(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
         """Return the whole objects among the local maxima.
 
-        They are candidates of an additional anchor, the centre of the object.
+        These are candidates for an additional anchor, the centre of the object.
         """
         n = len(self.shape.anchors)
         if len(self.slope) == n or WHOLE not in maxima:
@@ -454,8 +454,8 @@ def _support_at(
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
     """Return the first n distinct transforms of an array of shape (m, 4).
 
-    Each row contains the complex factor (scale and rotation) and the complex translation, each as
-    its x and y components.
+    Each row contains the real and imaginary parts of the factor (scale and rotation) and of the
+    translation.
     """
     kept: list[int] = []
     free = np.ones(len(transforms), bool)

@@ -388,7 +388,7 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
 def is_same_instance(
     a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_INSTANCE
 ) -> bool:
-    """Return whether the complex keypoints of two faces coincide.
+    """Return whether the keypoints of two faces, given as complex numbers, coincide.
 
     ``ied`` is the reference length in image pixels.
     """
@@ -398,7 +398,7 @@ def is_same_instance(
 def is_inside(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
     """Return whether a hypothesis is at the position of a known face.
 
-    The hypothesis is given by complex keypoints and a reference length.
+    The hypothesis is given by its keypoints, as complex numbers, and its reference length.
     """
     alike = instance_length / _ALIKE < ied < _ALIKE * instance_length
     return alike and float(abs(points - instance).mean()) < _INSIDE * instance_length

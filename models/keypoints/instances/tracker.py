@@ -149,7 +149,7 @@ class CutDetector:
     _changes: deque[float] = field(default_factory=lambda: deque(maxlen=_N_CHANGES), init=False)
 
     def update(self, frame: np.ndarray) -> bool:
-        """Return whether a new scene begins with this frame, which is never the first frame.
+        """Return whether a new scene begins with this frame; False for the first frame.
 
         The frame is a uint8 array of shape (H, W, 3).
         """
@@ -171,9 +171,8 @@ class InstanceTracker:
     other frames, the refinement of each face starts from its keypoints in the last frame, and the
     support of its last detection is retained. In every third frame, the rest of the image is
     searched at half size. A face is lost if its probability is too low, or if it coincides with
-    another face. A
-    :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each face to a
-    person.
+    another face. A :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each
+    face to a person.
 
     Parameters
     ----------

@@ -139,7 +139,7 @@ class Printer:
     cells : dict
         Printed form of the cell of each column.
     kinds : dict
-        Kind of each column.
+        Type of each column.
     names : dict, optional
         Printed names of the expressions whose names differ from those in the formula.
     """

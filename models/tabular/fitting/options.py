@@ -205,7 +205,7 @@ class SelectionOptions(SelectionParameters):
         Raises
         ------
         ValueError
-            If two options exclude each other.
+            If two options are incompatible.
         """
         if (k is None) == (self.fdr is None):
             raise ValueError("expected exactly one of -k (a number of columns, or auto) and --fdr")
@@ -265,7 +265,7 @@ class SelectionOptions(SelectionParameters):
 
     @property
     def keep_missing(self) -> bool:
-        """Whether missing numbers have a separate response instead of the median's."""
+        """Whether missing numbers have a separate response (otherwise, they become the median)."""
         return self.card or self.response == "piecewise"
 
     @property

@@ -64,7 +64,7 @@ class FramePair:
 
 
 def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
-    """Choose pairs of frames with gaps from a sixteenth to a half of the sequence.
+    """Choose pairs of frames with gaps between a sixteenth and a half of the sequence's length.
 
     The first frames of the pairs are evenly spaced.
 

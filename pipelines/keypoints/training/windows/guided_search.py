@@ -63,7 +63,7 @@ class GuideSettings:
         Ridge penalty of the regressor. It is required since windows of the same face are very
         similar.
     seed : int
-        Seed of all random choices.
+        Random seed of all random choices.
     """
 
     n_offsets: int = 1000

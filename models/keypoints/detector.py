@@ -262,7 +262,7 @@ class KeypointDetector(ModelFile):
             )
         levels = self.search.pyramid(pixels, o.min_size, o.max_size)
         if o.assembly == Assembly.NONE or self.finder is None:
-            return DetectionResult(self._detect_alone(levels, o), [])
+            return DetectionResult(self._detect_points(levels, o), [])
         min_probability = o.min_probability
         if min_probability is None:
             min_probability = 0.5 if o.threshold is None else 0.0
@@ -291,7 +291,7 @@ class KeypointDetector(ModelFile):
             instances = self._distinct(instances + further)
         detections = of_instances(instances, o.keypoints, self.pool.window / self.reference_length)
         if min_probability == 0:
-            detections += self._candidates_alone(maxima, o.keypoints, instances)
+            detections += self._other_points(maxima, o.keypoints, instances)
         if o.threshold is not None:
             detections = [d for d in detections if d.score >= o.threshold]
         detections.sort(key=lambda detection: -detection.score)
@@ -391,7 +391,7 @@ class KeypointDetector(ModelFile):
         maximum = o.max_detections
         return self.anchor_maxima(levels, self.finder.anchors, o.mode, maximum, likely)
 
-    def _candidates_alone(
+    def _other_points(
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
     ) -> list[Detection]:
         """Return candidates that do not belong to a face, with the probability derived from their
@@ -419,7 +419,7 @@ class KeypointDetector(ModelFile):
                     )
         return detections
 
-    def _detect_alone(self, levels: Sequence[Level], o: DetectionOptions) -> list[Detection]:
+    def _detect_points(self, levels: Sequence[Level], o: DetectionOptions) -> list[Detection]:
         assert o.keypoints is not None and o.mode is not None
         thresholds = {
             name: self.models[name].threshold if o.threshold is None else o.threshold

@@ -289,7 +289,8 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     mean = read("faces/shape/mean", np.float64, (total, 2))
     covariance = read("faces/shape/covariance", np.float64, (2 * n_anchors, 2 * total))
     rigid = RigidModel(read("faces/shape/rigid", np.float64, (total, 3)))
-    templates = read("faces/shape/templates", np.float64, (None, n_anchors, 2))
+    complete = total if arrays["faces/shape/templates"].shape[1:2] == (total,) else n_anchors
+    templates = read("faces/shape/templates", np.float64, (None, complete, 2))
     slope, offset = read("faces/scores", np.float64, (2, None))
     if not len(templates) or len(slope) not in (n_anchors, n_anchors + 1):
         raise ValueError(

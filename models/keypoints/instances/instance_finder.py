@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,11 @@ _MAX_LOG_ODDS = 30.0  # log-odds are clipped to this value, so that the exponent
 # maximum change of the log-odds in the stages after the one that describes the shape (measured)
 _MAX_CHANGE = 1.0
 _EXACT = 0.003  # reference lengths: refinements that differ by less count as equal (heuristic)
+
+# Objects other than faces are also refined from several shapes at the best whole objects. Number of
+# these objects, relative sizes of the shapes, and mean distance in reference lengths up to which
+# shapes agree (heuristic)
+_N_STARTED, _STARTED_SIZES, _AGREE = 4, (0.9, 1.12), 0.3
 
 # reference lengths of the larger face: faces with centres this close are duplicates (heuristic)
 _SAME_PLACE = 0.6
@@ -388,6 +394,13 @@ class InstanceFinder:
         mean = self.assembler.shape.mean_points
         return mean - mean[: len(self.anchors)].mean()
 
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        """Complete shapes among the templates, with the centre of their anchors at zero."""
+        n, templates = len(self.anchors), self.assembler.templates
+        shapes = templates[1:] if templates.shape[1] > n else templates[:0]
+        return shapes - shapes[:, :n].mean(axis=1, keepdims=True)
+
     def find(
         self,
         maxima: dict[str, np.ndarray],
@@ -427,7 +440,7 @@ class InstanceFinder:
             (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
         )
         min_log_odds = float(log_odds_of(min(min_probability, _MAY_BE)))
-        instances: list[tuple[float, RefinedShape]] = []
+        shapes: list[RefinedShape] = []
         sure: list[RefinedShape] = []
         n = len(self.anchors)
         assembled = self.assembler.assemble(
@@ -443,9 +456,9 @@ class InstanceFinder:
             ):
                 continue
             refined = self.refine(hypothesis.points[n:], hypothesis.score, levels, min_log_odds)
-            log_odds = float(weights @ refined.inputs)
-            instances.append((log_odds, refined))
-            sure += [refined] if log_odds > log_odds_of(_SURE) else []
+            shapes.append(refined)
+            sure += [refined] if weights @ refined.inputs > log_odds_of(_SURE) else []
+        instances = [(float(weights @ one.inputs), one) for one in self.share_support(shapes)]
         instances.sort(key=lambda entry: -entry[0])
         kept = suppress_instances(
             [self._anchors_of(instance) for _, instance in instances],
@@ -474,7 +487,8 @@ class InstanceFinder:
         """Return the best n hypotheses after adding detected whole objects.
 
         A whole object increases the support of the hypotheses at its position. It also yields a
-        separate hypothesis, which starts from the mean shape.
+        separate hypothesis, which starts from the mean shape. For objects other than faces, more
+        hypotheses, which start from several shapes, are added for the best whole objects.
         """
         if not len(whole.anchor):
             return assembled
@@ -491,7 +505,27 @@ class InstanceFinder:
             support = made.score + float(strength[near].max(initial=0.0))
             hypotheses[i] = replace(made, score=support)
         hypotheses.sort(key=lambda made: -made.score)
-        return [made for made in hypotheses if made.score >= min_support][:n]
+        hypotheses = [made for made in hypotheses if made.score >= min_support][:n]
+        for at, length, support in list(zip(whole.position, whole.reference_length, strength))[
+            :_N_STARTED
+        ]:
+            for unit, shape in product(length * np.array(_STARTED_SIZES), self._starts):
+                points = at + unit * shape
+                hypotheses.append(Hypothesis(np.empty(0, np.int64), support, points, unit))
+        return hypotheses
+
+    def share_support(self, shapes: Sequence[RefinedShape]) -> list[RefinedShape]:
+        """Return refined shapes with the largest support of the shapes that agree with them.
+
+        For faces, which have one hypothesis for each whole object, the shapes are not changed.
+        """
+        if not (len(shapes) and len(self._starts)):
+            return list(shapes)
+        points = np.stack([shape.points for shape in shapes])
+        support, length = np.array([[one.support, one.reference_length] for one in shapes]).T
+        agree = abs(points[:, None] - points).mean(axis=2) <= _AGREE * length[:, None]
+        shared = np.where(agree, support, 0.0).max(axis=1)
+        return [replace(shape, support=float(s)) for shape, s in zip(shapes, shared)]
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
         """Refine the mean shape in a box x0, y0, x1, y1 to obtain a face without any candidates."""

@@ -138,15 +138,15 @@ def judged_hypotheses(
     judged = settings.judged(finder)
     for view in searched:
         candidates = finder.assembler.candidates(view.maxima, reference_length)
-        made = []
-        n = settings.hypotheses
+        made, shapes, n = [], [], settings.hypotheses
         assembled = finder.assembler.assemble(candidates, finder.assembly, n)
         whole = finder.assembler.whole_objects(view.maxima, reference_length)
         for hypothesis in finder.with_whole(assembled, whole, n):
             refined = finder.refine(
                 hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels
             )
-            refined = finder.refine_again(refined, view.levels) if twice else refined
+            shapes.append(finder.refine_again(refined, view.levels) if twice else refined)
+        for refined in finder.share_support(shapes):
             if view.is_ignored(refined.points):
                 continue
             keypoints = finder.regressor.to_keypoints @ refined.points

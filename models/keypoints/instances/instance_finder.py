@@ -27,9 +27,9 @@ _MAX_LOG_ODDS = 30.0  # log-odds are clipped to this value, so that the exponent
 _MAX_CHANGE = 1.0
 _EXACT = 0.003  # reference lengths: refinements that differ by less count as equal (heuristic)
 
-# Objects other than faces are also refined from several shapes at the best whole objects. Number of
-# these objects, relative sizes of the shapes, and mean distance in reference lengths up to which
-# shapes agree (heuristic)
+# If there are several initial shapes: number of whole objects that are refined from each of them,
+# relative sizes of the shapes, and mean distance in reference lengths up to which refined shapes
+# agree (heuristic)
 _N_STARTED, _STARTED_SIZES, _AGREE = 4, (0.9, 1.12), 0.3
 
 # reference lengths of the larger face: faces with centres this close are duplicates (heuristic)
@@ -381,7 +381,7 @@ class InstanceFinder:
         total, lengths = objects[:, 2].copy(), reference_length / objects[:, 3]
         centres = objects[:, 0] + 1j * objects[:, 1]
         for i, (centre, length) in enumerate(zip(centres, lengths)):
-            start = (centre + length * self._centred_mean)[len(self.anchors) :]
+            start = (centre + length * self._starts[0])[len(self.anchors) :]
             _, histograms = self.regressor.refine(levels, start, lambda *_: True)
             total[i] += self.classifier.score(histograms)
         likely = np.argsort(-total)[: 2 * MAX_INSTANCES]
@@ -390,16 +390,14 @@ class InstanceFinder:
         return objects[near.any(axis=1)]
 
     @cached_property
-    def _centred_mean(self) -> np.ndarray:
-        """Mean shape, with the centre of its anchors at zero."""
-        mean = self.assembler.shape.mean_points
-        return mean - mean[: len(self.anchors)].mean()
-
-    @cached_property
     def _starts(self) -> np.ndarray:
-        """Complete shapes among the templates, with the centre of their anchors at zero."""
-        n, templates = len(self.anchors), self.assembler.templates
-        shapes = templates[1:] if templates.shape[1] > n else templates[:0]
+        """Shapes from which whole objects are refined, with the centre of their anchors at zero.
+
+        They are the complete shapes among the templates, or the mean shape if there are none.
+        """
+        n, assembler = len(self.anchors), self.assembler
+        complete = assembler.templates.shape[1] > n
+        shapes = assembler.templates[1:] if complete else assembler.shape.mean_points[None]
         return shapes - shapes[:, :n].mean(axis=1, keepdims=True)
 
     def find(
@@ -488,17 +486,20 @@ class InstanceFinder:
         """Return the n best hypotheses after taking the detected whole objects into account.
 
         A whole object increases the support of the hypotheses at its position. It also yields a
-        separate hypothesis, which starts from the mean shape. For objects other than faces, more
-        hypotheses, which start from several shapes, are added for the best whole objects.
+        separate hypothesis, which starts from the mean shape. If there are several initial shapes,
+        the best whole objects yield further hypotheses, in addition to n.
         """
         if not len(whole.anchor):
             return assembled
-        assembler, first = self.assembler, len(self.anchors)
+        assembler, first, starts = self.assembler, len(self.anchors), self._starts
         strength = np.maximum(whole.log_odds - assembler.min_log_odds, 0.0)
-        hypotheses = list(assembled)
-        for at, length in zip(whole.position, whole.reference_length.tolist()):
-            points = at + length * self._centred_mean
-            hypotheses.append(Hypothesis(np.empty(0, np.int64), 0.0, points, length))
+        hypotheses, several = list(assembled), len(starts) > 1
+        n_started, sizes = (_N_STARTED, _STARTED_SIZES) if several else (len(strength), (1.0,))
+        started = zip(whole.position[:n_started], whole.reference_length[:n_started].tolist())
+        for (at, length), size, shape in product(started, sizes, starts):
+            points = at + size * length * shape
+            hypotheses.append(Hypothesis(np.empty(0, np.int64), 0.0, points, size * length))
+        n += len(hypotheses) - len(assembled) if several else 0
         for i, made in enumerate(hypotheses):
             distance = abs(whole.position - made.points[:first].mean()) / made.reference_length
             octaves = abs(np.log2(whole.reference_length / made.reference_length))
@@ -506,27 +507,20 @@ class InstanceFinder:
             support = made.score + float(strength[near].max(initial=0.0))
             hypotheses[i] = replace(made, score=support)
         hypotheses.sort(key=lambda made: -made.score)
-        hypotheses = [made for made in hypotheses if made.score >= min_support][:n]
-        for at, length, support in list(zip(whole.position, whole.reference_length, strength))[
-            :_N_STARTED
-        ]:
-            for unit, shape in product(length * np.array(_STARTED_SIZES), self._starts):
-                points = at + unit * shape
-                hypotheses.append(Hypothesis(np.empty(0, np.int64), support, points, unit))
-        return hypotheses
+        return [made for made in hypotheses if made.score >= min_support][:n]
 
-    def share_support(self, shapes: Sequence[RefinedShape]) -> list[RefinedShape]:
+    def share_support(self, shapes: Sequence[RefinedShape]) -> Sequence[RefinedShape]:
         """Return refined shapes with the largest support of the shapes that agree with them.
 
-        For faces, which have one hypothesis for each whole object, the shapes are not changed.
+        If whole objects are refined from a single shape, the shapes are returned unchanged.
         """
-        if not (len(shapes) and len(self._starts)):
-            return list(shapes)
+        if not len(shapes) or len(self._starts) == 1:
+            return shapes
         points = np.stack([shape.points for shape in shapes])
-        support, length = np.array([[one.support, one.reference_length] for one in shapes]).T
-        agree = abs(points[:, None] - points).mean(axis=2) <= _AGREE * length[:, None]
-        shared = np.where(agree, support, 0.0).max(axis=1)
-        return [replace(shape, support=float(s)) for shape, s in zip(shapes, shared)]
+        reach = _AGREE * np.array([[shape.reference_length] for shape in shapes])
+        agree = abs(points[:, None] - points).mean(axis=2) <= reach
+        support = np.where(agree, [shape.support for shape in shapes], 0.0).max(axis=1)
+        return [replace(shape, support=best) for shape, best in zip(shapes, support.tolist())]
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
         """Locate a face in a box x0, y0, x1, y1 without candidates, by refining the mean shape."""

@@ -346,8 +346,11 @@ class InstanceFinder:
             log_odds = self.trained.face @ described(points, histograms).inputs
             return bool(log_odds < min_log_odds - _MAX_CHANGE)
 
-        stops = is_background if min_log_odds > -np.inf else None
-        return described(*self.regressor.refine(levels, points, stops))
+        return described(
+            *self.regressor.refine(
+                levels, points, is_background if min_log_odds > -np.inf else None
+            )
+        )
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine a second time, starting from the mean shape at the same position.

@@ -234,7 +234,7 @@ def decide(
     best = trained
     if side is None:
         first = run_trials(_FIRST_SIDE, trained)
-        best = sorted(trained, key=lambda name: -first[name])[:_MAX_ANCHORS]
+        best = sorted(trained, key=first.__getitem__, reverse=True)[:_MAX_ANCHORS]
         side = max(SIDES, key=lambda tried: sum(run_trials(tried, best[:_N_COMPARED]).values()))
     if not anchors:
         precision = run_trials(side, best)

@@ -245,8 +245,9 @@ def train_classifier(
     facts = {"faces": n_true, "false_shapes": len(rows) - n_true}
     if labels.all():  # without negatives, the candidates alone decide
         return ShapeClassifier(np.zeros(1, np.int32), np.zeros(1, np.float32), 0.0), facts
-    k = min(settings.n_features, rows.shape[1])
-    model = FSAClassifier(k, loss="logistic", class_weight="balanced", n_jobs=1).fit(rows, labels)
+    model = FSAClassifier(
+        min(settings.n_features, rows.shape[1]), loss="logistic", class_weight="balanced", n_jobs=1
+    ).fit(rows, labels)
     kept = model.get_support(indices=True)
     coefficients = np.asarray(model.coef_)[0, kept].astype(np.float32)
     return ShapeClassifier(

@@ -51,7 +51,7 @@ class ObjectSearch:
     def find(self, levels: Sequence[Level]) -> np.ndarray:
         """Return the detected objects, sorted by score, as an array of shape (n, 4).
 
-        The columns are the x and y of the centre, the score of the last node, and the scale of the
+        The columns are x and y of the centre, the score of the last node, and the scale of the
         level of the keypoints.
         """
         node, rows, scale = self.cascade.second, self.first_maxima(levels), self.cascade.coarser

@@ -199,7 +199,8 @@ def decide(
     images : list of AnnotatedImage
         Annotated images.
     trial_of : function
-        Function of a window side and a list of images that creates the training job of a trial run.
+        Function that creates the training job of a trial run, given a window side and a list of
+        images.
     say : function
         Function called with progress messages.
     side, anchors, n_features, rounds

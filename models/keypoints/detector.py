@@ -386,10 +386,8 @@ class KeypointDetector(ModelFile):
         assert self.finder is not None and o.mode is not None
         likely = None
         if min_probability > 0 and self.category is None:
-            length = self.reference_length
-            likely = partial(self.finder.likely_objects, levels, length, _LIKELY)
-        maximum = o.max_detections
-        return self.anchor_maxima(levels, self.finder.anchors, o.mode, maximum, likely)
+            likely = partial(self.finder.likely_objects, levels, self.reference_length, _LIKELY)
+        return self.anchor_maxima(levels, self.finder.anchors, o.mode, o.max_detections, likely)
 
     def _other_points(
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
@@ -473,8 +471,9 @@ class KeypointDetector(ModelFile):
         objects = self.search.objects(levels)
         if objects is not None and likely is not None:
             objects = likely(objects)
-        thresholds = dict.fromkeys(anchors, -np.inf)
-        return self.search.maxima(levels, anchors, mode, thresholds, max_detections, objects)
+        return self.search.maxima(
+            levels, anchors, mode, dict.fromkeys(anchors, -np.inf), max_detections, objects
+        )
 
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, described = write_parts(self.models, self.guides, self.face_cascade, self.finder)

@@ -106,8 +106,7 @@ def train_probabilities(
             for pictures, ied in shown
         )
     )
-    judged = list(judged_hypotheses(finder, searched, unit, s))
-    shapes = [shape for made in judged for shape in made]
+    shapes = [shape for made in judged_hypotheses(finder, searched, unit, s) for shape in made]
     true = [shape for shape in shapes if shape.is_face]
     if not true:
         raise ValueError(

@@ -25,7 +25,7 @@ _WINDOW = 0.55  # seconds on each side times the cut-off frequency
 
 
 def half_window(cutoff: float) -> float:
-    """Return half the width, in seconds, of the time window in which a frame is smoothed.
+    """Return half the width, in seconds, of the time window over which points are smoothed.
 
     At the cut-off frequency, the filter halves the power.
     """

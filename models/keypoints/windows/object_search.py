@@ -1,8 +1,8 @@
 """Search for whole objects by a cascade of two nodes.
 
 The cascade is the classifier c0 of Barbu et al. (2014), section 7.2.2. The first node scores a
-sparse grid of windows, and accepts nearly all objects. The second node verifies the local maxima of
-this score, with larger windows on a finer level.
+sparse grid of windows and accepts nearly all objects. The second node verifies the local maxima of
+this score, using larger windows on a finer level.
 """
 
 import math
@@ -37,7 +37,7 @@ _PATCHES = 256  # maximum number of windows of the second node in memory
 
 @dataclass(frozen=True)
 class ObjectSearch:
-    """Search with a cascade whose first node scans every ``step``-th level and row.
+    """Search for whole objects; the first node scans every ``step``-th level and row.
 
     The other parameters are those of the detector.
     """
@@ -49,9 +49,9 @@ class ObjectSearch:
     step: int = 2
 
     def find(self, levels: Sequence[Level]) -> np.ndarray:
-        """Return the objects, best first, as an array of shape (n, 4).
+        """Return the detected objects, sorted by score, as an array of shape (n, 4).
 
-        The columns are the x and y of the centre, the score of the last node, and the scale of the
+        The columns are x and y of the centre, the score of the last node, and the scale of the
         level of the keypoints.
         """
         node, rows, scale = self.cascade.second, self.first_maxima(levels), self.cascade.coarser
@@ -62,7 +62,7 @@ class ObjectSearch:
         return _distinct(rows, self.reference_length)
 
     def first_maxima(self, levels: Sequence[Level]) -> np.ndarray:
-        """Return the local maxima of the first node above its threshold.
+        """Return the local maxima of the first node's score that exceed its threshold.
 
         The result has shape (n, 4), with the columns x, y, score and scale.
         """
@@ -157,7 +157,7 @@ def _distinct(rows: np.ndarray, reference_length: float) -> np.ndarray:
 
 
 def level_at(levels: Sequence[Level], scale: float) -> Level | None:
-    """Return the level with a given scale; None if the scale exceeds that of the largest level.
+    """Return the level with a given scale, or None if it exceeds that of the largest level.
 
     If no level has this scale, the next larger level is resampled. The levels are sorted from large
     to small.

@@ -1,4 +1,4 @@
-"""Search of the windows of a pyramid with the classifiers of some keypoints."""
+"""Search of a pyramid with the window classifiers of keypoints."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ because of the windows around them (measured)."""
 
 @dataclass(frozen=True)
 class WindowSearch:
-    """Search with window classifiers, which is the part of `KeypointDetector` that scores windows.
+    """Part of a `KeypointDetector` that searches images with window classifiers.
 
     The parameters are those of the detector.
     """
@@ -51,7 +51,7 @@ class WindowSearch:
     def pyramid(
         self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None
     ) -> list[Level]:
-        """Return the levels to scan for windows of the given sizes.
+        """Return the pyramid levels to scan for windows of the given sizes.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class WindowSearch:
     def strips(
         self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None
     ) -> Iterator[LevelChannels]:
-        """Yield the tables of a level strip by strip, which limits the required memory.
+        """Yield the feature tables of a level strip by strip, to limit memory use.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class WindowSearch:
         mode : Mode, default "scan"
             Search mode; "regress" requires additional rows around each strip.
         buffers : Buffers, optional
-            Memory to reuse; each strip is then valid only until the next strip is computed.
+            Memory to reuse. Each strip is then valid only until the next strip is computed.
 
         Yields
         ------
@@ -141,8 +141,8 @@ class WindowSearch:
         Returns
         -------
         list of ndarray of shape (n, 4)
-            Columns x, y (image pixels), scale and score of the windows on each level that pass all
-            rejection thresholds.
+            Columns x, y (image pixels), scale and score of the windows on each level that are not
+            rejected.
         """
         objects = self.objects(levels) if mode == Mode.PRUNE else None
         return [maxima[keypoint] for maxima in self._scored(levels, [keypoint], mode, objects)]
@@ -160,7 +160,7 @@ class WindowSearch:
         Returns
         -------
         list of ndarray of shape (n, 2), int
-            Distinct positions x, y of these windows on each level, in pixels.
+            Distinct positions x, y of the windows on each level, in pixels of the level.
         """
         windows, objects = [], self.objects(levels)
         for number in range(len(levels)):
@@ -235,7 +235,7 @@ class WindowSearch:
         return np.concatenate(centres)
 
     def objects(self, levels: Sequence[Level]) -> np.ndarray | None:
-        """Return the whole objects detected by the cascade, or None.
+        """Return the whole objects detected by the cascade, or None if there is no cascade.
 
         The result has shape (n, 4), with the columns x, y, score and scale.
         """
@@ -303,7 +303,7 @@ class WindowSearch:
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
 
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
-        """Return the distinct maxima of several searches.
+        """Merge the maxima of several searches, without duplicates.
 
         The result has shape (n, 4), with the columns x, y, score and scale.
         """
@@ -327,10 +327,10 @@ class WindowSearch:
         max_detections: int,
         objects: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
-        """Return the local maxima of some keypoints from one pass over the pyramid.
+        """Return the local maxima of the given keypoints, computed in one pass over the pyramid.
 
-        The arrays have shape (n, 4), with the columns x, y, score and scale. Whole objects
-        (`WHOLE`) are included if they are given, as by :meth:`objects`.
+        The arrays have shape (n, 4), with the columns x, y, score and scale. Whole objects from
+        :meth:`objects` are included, under the key `WHOLE`, if they are given.
         """
         scored = list(self._scored(levels, names, mode, objects))
         maxima = {} if objects is None else {WHOLE: objects}

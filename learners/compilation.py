@@ -417,7 +417,7 @@ _blas = _Blas()
 def _libraries() -> list[Any]:
     """Return the BLAS libraries that NumPy and SciPy have loaded.
 
-    They are set directly, since ``limit`` of threadpoolctl takes a tenth of the time of small fits.
+    They are set directly, since ``limit`` of threadpoolctl also reads their versions.
     """
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController

@@ -510,7 +510,7 @@ def encode_frame(
     decisions, dates = _Decisions(request.keep_missing, request.include, kinds), request.dates
     decisions.taken, decisions.complete = set(frame.columns), complete_numbers(frame)
     for name, dtype in zip(frame.columns, frame.dtypes):
-        if dtype == object and isinstance(
+        if dtype.kind == "O" and isinstance(
             next(iter(frame[name].dropna()), None), list | tuple | dict | set | np.ndarray
         ):
             decisions.leave_out(name, "neither numbers, dates nor text")
@@ -697,22 +697,22 @@ def numbers_rows(frame: pd.DataFrame, first_name: Any) -> list[Any]:
     They are distinct integers in a column with a name such as ``id``, consecutive numbers in the
     first column of the file, and integers that are too large for exact arithmetic.
     """
-    found = []
-    for name, dtype in zip(frame.columns, frame.dtypes):
-        first, named = name == first_name, _ID.fullmatch(str(name).strip()) is not None
-        if dtype.kind in ("iuf" if named or first else "iu") and _numbers_rows(
-            frame[name], named, first
-        ):
-            found.append(name)
-    return found
+    return [
+        name
+        for name, dtype in zip(frame.columns, frame.dtypes)
+        if dtype.kind in ("iuf" if name == first_name or _named_as_id(name) else "iu")
+        and _numbers_rows(frame[name], name == first_name)
+    ]
 
 
-def _numbers_rows(values: pd.Series, named: bool, first: bool) -> bool:
-    kind = values.dtype.kind
-    if (values == np.inf).any():
-        return False
+def _named_as_id(name: Any) -> bool:
+    return _ID.fullmatch(str(name).strip()) is not None
+
+
+def _numbers_rows(values: pd.Series, first: bool) -> bool:
+    named, kind = _named_as_id(values.name), values.dtype.kind
     present = values.dropna()
-    if not len(present):
+    if not len(present) or (present == np.inf).any():
         return False
     counts = (
         first

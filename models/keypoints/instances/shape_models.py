@@ -1,5 +1,6 @@
 """Shape models: a 2-D model with Gaussian deviations, a rigid 3-D model, and transforms."""
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -271,9 +272,10 @@ class RigidModel:
         left, singular, right = np.linalg.svd(camera, full_matrices=False)
         rows = left @ right
         rotation, scale = np.vstack([rows, np.cross(rows[0], rows[1])]), float(singular.mean())
+        products = model.T @ target
         for _ in range(_STEPS):
             before = rotation
-            rotation, scale = _gauss_newton(model, target, rotation, scale)
+            rotation, scale = _gauss_newton(gram, products, rotation, scale)
             if abs(rotation - before).max() < _CONVERGED:
                 break
         shift = scale * (rotation[:2] @ centre)
@@ -281,28 +283,31 @@ class RigidModel:
 
 
 def _gauss_newton(
-    model: np.ndarray, target: np.ndarray, rotation: np.ndarray, scale: float
+    gram: np.ndarray, products: np.ndarray, rotation: np.ndarray, scale: float
 ) -> tuple[np.ndarray, float]:
     """Take one Gauss-Newton step on the scale and on the rotation, which is multiplied from the
-    left by a small rotation."""
-    turned = model @ rotation.T
-    error = target - scale * turned[:, :2]
-    x, y, z = turned.T
-    zero = np.zeros_like(x)
-    # derivatives with respect to the rotations about x, y and z and to the scale, divided by the
-    # scale
-    by_x = np.stack([zero, z, -y, x / scale], axis=1)
-    by_y = np.stack([-z, zero, x, y / scale], axis=1)
-    matrix = scale * np.concatenate([by_x, by_y])
-    gram = matrix.T @ matrix
-    step = np.linalg.solve(gram + 1e-6 * np.trace(gram) * np.eye(4), matrix.T @ error.T.ravel())
-    angle = float(np.linalg.norm(step[:3]))
+    left by a small rotation.
+
+    The normal equations depend only on the products of the coordinates of the centred points,
+    ``gram`` of shape (3, 3), and on those with the image points, ``products`` of shape (3, 2).
+    """
+    moments = rotation @ gram @ rotation.T
+    (xx, xy, _), (_, yy, _), (zx, zy, zz) = moments.tolist()
+    (ex, ey), (fx, fy), (gx, gy) = (rotation @ products - scale * moments[:, :2]).tolist()
+    # unknowns: rotations about x, y and z, and the change of scale divided by the scale
+    normal = np.array(
+        [[zz, 0, -zx, -zy], [0, zz, -zy, zx], [-zx, -zy, xx + yy, 0], [-zy, zx, 0, xx + yy]]
+    )
+    ridge = 1e-6 * (2 * zz + (xx + yy) * (1 + scale**-2))
+    normal.ravel()[::5] += [ridge, ridge, ridge, ridge * scale**2]
+    a, b, c, growth = (np.linalg.solve(normal, [-gy, gx, ey - fx, ex + fy]) / scale).tolist()
+    angle = math.hypot(a, b, c)
     turn = np.eye(3)
     if angle > 1e-12:
-        a, b, c = step[:3] / angle
+        a, b, c = a / angle, b / angle, c / angle
         cross = np.array([[0, -c, b], [c, 0, -a], [-b, a, 0]])
-        turn = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
-    return turn @ rotation, scale + float(step[3])
+        turn = np.eye(3) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross
+    return turn @ rotation, scale + scale * growth
 
 
 def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:

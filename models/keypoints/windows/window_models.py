@@ -483,33 +483,31 @@ class FaceCascade:
 
 
 def regions(
-    points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels: int
+    points: np.ndarray, margin: int, max_pixels: int
 ) -> list[tuple[slice, slice, np.ndarray]]:
     """Return parts of a level that cover all pixels within a margin around some points.
 
-    Each part is given by its rows, its columns, and the indices of its points. Points whose margins
-    touch are in the same part, unless the part would have more than about ``max_pixels`` pixels.
+    Each part is given by its rows, its columns, and the indices of its points; it may extend beyond
+    the level. Points whose margins touch are in the same part, unless the part would have more than
+    about ``max_pixels`` pixels.
 
     Examples
     --------
-    >>> for part in regions(np.array([[5, 5], [90, 5], [9, 6]]), 4, (20, 100), 10_000):
+    >>> for part in regions(np.array([[5, 5], [90, 5], [9, 6]]), 4, 10_000):
     ...     print(*part)
     slice(1, 11, None) slice(1, 14, None) [0 2]
     slice(1, 10, None) slice(86, 95, None) [1]
     """
     parts = []
-    for band in _clusters(points, np.arange(len(points)), 1, 2 * margin):
+    for band in _clusters(points, np.arange(len(points)), 1, 2 * margin) if len(points) else ():
         for cluster in _clusters(points, band, 0, 2 * margin):
             x, y = points[cluster].T
-            columns = slice(max(0, int(x.min()) - margin), min(shape[1], int(x.max()) + margin + 1))
+            columns = slice(int(x.min()) - margin, int(x.max()) + margin + 1)
             height = max(2 * margin, max_pixels // (columns.stop - columns.start))
             piece = (y - y.min()) // height
             for number in sorted(set(piece.tolist())):
-                rows_y = y[piece == number]
-                rows = slice(
-                    max(0, int(rows_y.min()) - margin),
-                    min(shape[0], int(rows_y.max()) + margin + 1),
-                )
+                of_piece = y[piece == number]
+                rows = slice(int(of_piece.min()) - margin, int(of_piece.max()) + margin + 1)
                 parts.append((rows, columns, np.sort(cluster[piece == number])))
     return parts
 

@@ -145,7 +145,8 @@ class WindowSearch:
             rejection thresholds.
         """
         objects = self.objects(levels) if mode == Mode.PRUNE else None
-        return [maxima[keypoint] for maxima in self._scored(levels, [keypoint], mode, objects)]
+        number, windows = self._scored(levels, [keypoint], mode, objects)[keypoint]
+        return [windows[number == i] for i in range(len(levels))]
 
     def proposed_windows(self, levels: Sequence[Level], keypoint: str) -> list[np.ndarray]:
         """Return the windows that the classifier scores in the mode "prune+regress".
@@ -162,14 +163,10 @@ class WindowSearch:
         list of ndarray of shape (n, 2), int
             Distinct positions x, y of these windows on each level, in pixels.
         """
-        windows, objects = [], self.objects(levels)
-        for number in range(len(levels)):
-            places, near = [np.empty((0, 2), np.int64)], (levels, number, [keypoint], Buffers())
-            for channels, corner, points in self._near_faces(*near, objects):
-                x, y = self._guided(channels, keypoint, points[keypoint])
-                places.append(np.column_stack([x, y]) + corner)
-            windows.append(np.unique(np.concatenate(places), axis=0))
-        return windows
+        near = list(self._windows_near(levels, [keypoint], self.objects(levels)))
+        number = np.concatenate([np.empty(0, np.int64), *(numbers for *_, numbers, _ in near)])
+        pixels = np.concatenate([np.empty((0, 2), np.int64), *(at for *_, at in near)])
+        return [np.unique(pixels[number == i], axis=0) for i in range(len(levels))]
 
     def _guided(
         self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
@@ -179,55 +176,95 @@ class WindowSearch:
             channels, self.pool, points, self.reference_length, place
         )
 
-    def _near_faces(
+    def _windows_near(
+        self, levels: Sequence[Level], names: Sequence[str], objects: np.ndarray | None
+    ) -> Iterator[tuple[str, LevelChannels, np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield the windows near faces that the classifiers of some keypoints score.
+
+        The parts of all levels near faces are stacked, so that the features of many windows are
+        evaluated at once. For each keypoint and stack, its name, the tables of the stack and the
+        pixels (n, 2) of the windows in it are yielded, and their levels and pixels in these.
+        """
+        sides = np.array([level.shape[::-1] for level in levels])
+        for parts in self._stacks(levels, names, objects):
+            number, corners, images, points = zip(*parts)
+            height = [len(image) for image in images]
+            tops = np.cumsum([0, *height[:-1]])
+            stack = np.zeros((sum(height), max(image.shape[1] for image in images), 3), np.uint8)
+            for top, image in zip(tops, images):
+                stack[top : top + len(image), : image.shape[1]] = image
+            expected = max(1.0, len(names) / 2)
+            channels = level_channels(stack, self.pool, None, 0, Buffers(), expected)
+            for name in names:
+                inside = [of[name] + [0, top] for of, top in zip(points, tops)]
+                x, y = self._guided(channels, name, tuple(np.concatenate(inside).T))
+                part = np.searchsorted(tops, y, side="right") - 1
+                level, xy = np.array(number)[part], np.column_stack([x, y])
+                at = xy + np.array(corners)[part] - np.column_stack([0 * part, tops[part]])
+                within = ((at >= 0) & (at < sides[level])).all(axis=1)
+                yield name, channels, xy[within], level[within], at[within]
+
+    def _stacks(
+        self, levels: Sequence[Level], names: Sequence[str], objects: np.ndarray | None
+    ) -> Iterator[list[tuple[int, np.ndarray, np.ndarray, dict[str, np.ndarray]]]]:
+        """Yield the parts of the levels near faces, several at a time.
+
+        A part is given by the number of its level, its first pixel x, y, its pixels, and the grid
+        points (n, 2) of each keypoint in it.
+        """
+        stack: list[tuple[int, np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
+        for number, level in enumerate(levels):
+            points, name_of = self._grid_points_near(levels, number, names, objects)
+            # A part contains complete windows around its points.
+            margin = max(self.guides[name].margin for name in names) + self.pool.window // 2 + 1
+            for rows, columns, members in regions(points, margin, STRIP_PIXELS):
+                corner = np.array([columns.start, rows.start])
+                height, width = rows.stop - rows.start, columns.stop - columns.start
+                widest = max([width, *(image.shape[1] for _, _, image, _ in stack)])
+                if widest * (height + sum(len(image) for _, _, image, _ in stack)) > STRIP_PIXELS:
+                    if stack:
+                        yield stack
+                    stack = []
+                xy, of = points[members] - corner, name_of[members]
+                inside = {name: xy[of == i] for i, name in enumerate(names)}
+                stack.append((number, corner, level.part(*corner, width, height), inside))
+        if stack:
+            yield stack
+
+    def _grid_points_near(
         self,
         levels: Sequence[Level],
         number: int,
         names: Sequence[str],
-        buffers: Buffers,
         objects: np.ndarray | None,
-    ) -> Iterator[tuple[LevelChannels, np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]]:
-        """Yield the parts of a level near faces: the tables of each part, its first pixel x, y, and
-        the grid points of some keypoints in it."""
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the grid points (n, 2) of some keypoints on a level near faces, and the index of
+        the keypoint of each point."""
         cascade, level = self.face_cascade, levels[number]
         if cascade is None:
             raise ValueError(
                 "the detector has no face cascade; use a detector trained with --mode prune+regress"
             )
         if objects is None:
-            centres = self._face_centres(cascade.level(levels, number), cascade, buffers)
+            centres = self._face_centres(cascade.level(levels, number), cascade)
         else:  # objects of this level and of its neighbours
             octaves = abs(np.log2(objects[:, 3] / level.scale))
             centres = objects[octaves < 1.5 / self.scales_per_octave, :2]
-        centres = level.from_image(centres)
         if not len(centres):
-            return
-        shape = level.shape
+            return np.empty((0, 2), np.int64), np.empty(0, np.int64)
+        centres, shape = level.from_image(centres), level.shape
         windows = [
             cascade.grid_points(centres, name, shape, self.guides[name].grid, self.reference_length)
             for name in names
         ]
         name_of = np.repeat(np.arange(len(names)), [len(xs) for xs, _ in windows])
-        points = np.column_stack([np.concatenate(axis) for axis in zip(*windows)])
-        if not len(points):
-            return
-        # A part contains complete windows around its points, since its border pixels would be
-        # repeated beyond its edge.
-        margin = max(self.guides[name].margin for name in names) + self.pool.window // 2 + 1
-        for rows, columns, members in regions(points, margin, shape, STRIP_PIXELS):
-            corner = np.array([columns.start, rows.start])
-            xy = points[members] - corner
-            inside = {name: tuple(xy[name_of[members] == i].T) for i, name in enumerate(names)}
-            expected = max(1.0, len(names) / 2)
-            sides = columns.stop - columns.start, rows.stop - rows.start
-            part = level.part(columns.start, rows.start, *sides)
-            yield level_channels(part, self.pool, None, 0, buffers, expected), corner, inside
+        return np.column_stack([np.concatenate(axis) for axis in zip(*windows)]), name_of
 
-    def _face_centres(self, coarse: Level, cascade: FaceCascade, buffers: Buffers) -> np.ndarray:
+    def _face_centres(self, coarse: Level, cascade: FaceCascade) -> np.ndarray:
         """Return the image coordinates (n, 2) of the windows of a level that the face cascade does
         not reject."""
         centres = [np.empty((0, 2))]
-        for channels in self.strips(coarse, buffers=buffers):
+        for channels in self.strips(coarse, buffers=Buffers()):
             ys, xs = np.nonzero(
                 scan_level(channels, cascade.classifier.compiled(self.pool)) > -np.inf
             )
@@ -251,56 +288,47 @@ class WindowSearch:
         names: Sequence[str],
         mode: str,
         objects: np.ndarray | None,
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the windows (n, 4) of some keypoints on each level, as in :meth:`score_levels`."""
+    ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Return the windows (n, 4) of some keypoints, as in :meth:`score_levels`, and the number
+        of the level of each window."""
+        rows: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
+
+        def keep(name: str, number: np.ndarray, xy: np.ndarray, score: np.ndarray) -> None:
+            rows[name].append(np.column_stack([number, xy, score])[score > -np.inf])
+
         buffers = Buffers()
-        for number, level in enumerate(levels):
-            maxima: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
-
-            def keep(
-                name: str,
-                xy: np.ndarray,
-                score: np.ndarray,
-                level: Level = level,
-                maxima: dict = maxima,
-            ) -> None:
-                maxima[name].append(
-                    np.column_stack([level.to_image(xy), np.full(len(xy), level.scale), score])
-                )
-
-            if mode == Mode.PRUNE:
-                near = self._near_faces(levels, number, names, buffers, objects)
-                for channels, corner, points in near:
-                    for name in names:
-                        xy, score = self._score_guided(channels, name, points[name])
-                        keep(name, xy + corner, score)
-            else:
-                for channels in self.strips(level, mode, buffers):
-                    for name in names:
-                        keep(name, *self._score_strip(channels, name, mode))
-            yield {name: np.concatenate(parts) for name, parts in maxima.items()}
-
-    def _score_guided(
-        self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the pixels (n, 2) of the accepted windows predicted from some grid points, and
-        their scores."""
-        xs, ys = self._guided(channels, keypoint, points)
-        score = score_windows(channels, self.models[keypoint].compiled(self.pool), xs, ys)
-        passed = score > -np.inf
-        return np.column_stack([xs, ys])[passed], score[passed]
+        if mode == Mode.PRUNE:
+            for name, channels, xy, number, at in self._windows_near(levels, names, objects):
+                model = self.models[name].compiled(self.pool)
+                keep(name, number, at, score_windows(channels, model, *xy.T))
+        for number, level in enumerate(levels if mode != Mode.PRUNE else ()):
+            for channels in self.strips(level, mode, buffers):
+                for name in names:
+                    xy, score = self._score_strip(channels, name, mode)
+                    keep(name, np.full(len(xy), number), xy, score)
+        scales = np.array([level.scale for level in levels])
+        scored = {}
+        for name, parts in rows.items():
+            number, x, y, score = np.concatenate(parts).T
+            number = number.astype(np.int64)
+            scale = scales[number]
+            xy = [(at + 0.5) / scale - 0.5 for at in (x, y)]
+            scored[name] = number, np.column_stack([*xy, scale, score])
+        return scored
 
     def _score_strip(
         self, channels: LevelChannels, keypoint: str, mode: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Score a strip of a level, in its own rows, at all windows or all grid points."""
-        if mode != Mode.SCAN:
-            return self._score_guided(
-                channels, keypoint, self.guides[keypoint].grid_points(channels)
-            )
-        scores = scan_level(channels, self.models[keypoint].compiled(self.pool))
-        ys, xs = np.nonzero(scores > -np.inf)
-        return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
+        """Return the pixels (n, 2) of the accepted windows of a strip of a level, and their scores:
+        of all windows, or of those predicted from all grid points."""
+        model = self.models[keypoint].compiled(self.pool)
+        if mode == Mode.SCAN:
+            scores = scan_level(channels, model)
+            ys, xs = np.nonzero(scores > -np.inf)
+            return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
+        points = self.guides[keypoint].grid_points(channels)
+        xs, ys = self._guided(channels, keypoint, points)
+        return np.column_stack([xs, ys]), score_windows(channels, model, xs, ys)
 
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
         """Return the distinct maxima of several searches.
@@ -332,12 +360,9 @@ class WindowSearch:
         The arrays have shape (n, 4), with the columns x, y, score and scale. Whole objects
         (`WHOLE`) are included if they are given, as by :meth:`objects`.
         """
-        scored = list(self._scored(levels, names, mode, objects))
         maxima = {} if objects is None else {WHOLE: objects}
-        for name in names:
-            x, y, scale, score = np.concatenate(
-                [np.empty((0, 4)), *(windows[name] for windows in scored)]
-            ).T
+        for name, (_, windows) in self._scored(levels, names, mode, objects).items():
+            x, y, scale, score = windows.T
             place = self.models[name].localisation
             maxima[name] = suppress_non_maxima(
                 x,

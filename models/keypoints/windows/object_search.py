@@ -48,27 +48,29 @@ class ObjectSearch:
     scales_per_octave: int
     step: int = 2
 
-    def find(self, levels: Sequence[Level]) -> np.ndarray:
+    def find(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray:
         """Return the objects, best first, as an array of shape (n, 4).
 
         The columns are the x and y of the centre, the score of the last node, and the scale of the
-        level of the keypoints.
+        level of the keypoints. ``min_score`` is the minimum score of the first node.
         """
-        node, rows, scale = self.cascade.second, self.first_maxima(levels), self.cascade.coarser
+        node, scale = self.cascade.second, self.cascade.coarser
+        rows = self.first_maxima(levels, min_score)
         if node is not None:
             rows, scale = self.second_scores(rows, levels), scale * node.finer
             rows = rows[rows[:, 2] >= node.classifier.threshold]
         rows[:, 3] /= scale
         return _distinct(rows, self.reference_length)
 
-    def first_maxima(self, levels: Sequence[Level]) -> np.ndarray:
-        """Return the local maxima of the first node above its threshold.
+    def first_maxima(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray:
+        """Return the local maxima of the first node above its threshold and ``min_score``.
 
         The result has shape (n, 4), with the columns x, y, score and scale.
         """
         cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
         pool = cascade.pool or self.pool
         model = cascade.classifier.compiled(pool)
+        threshold = max(min_score, cascade.classifier.threshold)
         for number in range(0, len(levels), self.step):
             coarse = cascade.level(levels, number)
             height, width = coarse.image.shape[:2]
@@ -79,7 +81,7 @@ class ObjectSearch:
                 scores = scan_level(channels, model, self.step)
                 beside = cv2.dilate(scores, np.ones((2 * self.step + 1,) * 2))
                 peak = (scores >= beside) & (scores > -np.inf)
-                ys, xs = np.nonzero(peak & (scores >= cascade.classifier.threshold))
+                ys, xs = np.nonzero(peak & (scores >= threshold))
                 xy = coarse.to_image(np.column_stack([xs, ys + top]))
                 passed.append(np.column_stack([xy, scores[ys, xs], np.full(len(xs), coarse.scale)]))
         return _distinct(np.concatenate(passed), self.reference_length * cascade.coarser)

@@ -185,10 +185,10 @@ class WindowSearch:
         evaluated at once. For each keypoint and stack, its name, the tables of the stack and the
         pixels (n, 2) of the windows in it are yielded, and their levels and pixels in these.
         """
-        sides = np.array([level.shape[::-1] for level in levels])
         for parts in self._stacks(levels, names, objects):
             number, corners, images, points = zip(*parts)
             height = [len(image) for image in images]
+            sides = np.array([levels[i].shape[::-1] for i in number])
             tops = np.cumsum([0, *height[:-1]])
             stack = np.zeros((sum(height), max(image.shape[1] for image in images), 3), np.uint8)
             for top, image in zip(tops, images):
@@ -199,10 +199,10 @@ class WindowSearch:
                 inside = [of[name] + [0, top] for of, top in zip(points, tops)]
                 x, y = self._guided(channels, name, tuple(np.concatenate(inside).T))
                 part = np.searchsorted(tops, y, side="right") - 1
-                level, xy = np.array(number)[part], np.column_stack([x, y])
-                at = xy + np.array(corners)[part] - np.column_stack([0 * part, tops[part]])
-                within = ((at >= 0) & (at < sides[level])).all(axis=1)
-                yield name, channels, xy[within], level[within], at[within]
+                at = np.column_stack([x, y - tops[part]]) + np.array(corners)[part]
+                within = ((at >= 0) & (at < sides[part])).all(axis=1)
+                level, xy = np.array(number)[part[within]], np.column_stack([x, y])[within]
+                yield name, channels, xy, level, at[within]
 
     def _stacks(
         self, levels: Sequence[Level], names: Sequence[str], objects: np.ndarray | None
@@ -271,16 +271,17 @@ class WindowSearch:
             centres.append(coarse.to_image(np.column_stack([xs, ys + channels.first])))
         return np.concatenate(centres)
 
-    def objects(self, levels: Sequence[Level]) -> np.ndarray | None:
+    def objects(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray | None:
         """Return the whole objects detected by the cascade, or None.
 
-        The result has shape (n, 4), with the columns x, y, score and scale.
+        The result has shape (n, 4), with the columns x, y, score and scale. ``min_score`` is the
+        minimum score of the first node.
         """
         cascade = self.face_cascade
         if cascade is None or not (cascade.second or cascade.pool):
             return None
         detector = self.pool, self.reference_length, self.scales_per_octave
-        return ObjectSearch(cascade, *detector).find(levels)
+        return ObjectSearch(cascade, *detector).find(levels, min_score)
 
     def _scored(
         self,

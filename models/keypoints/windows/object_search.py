@@ -32,6 +32,7 @@ SAME_RADIUS, SAME_OCTAVES = 0.35, 0.6
 _AS_SCORED = Localisation(radius=0.0, octaves=0.0, margin=0.0)
 # distance to neighbouring windows, in pixels of the second node's level (heuristic)
 _SHIFTS = ((-2, 0), (2, 0), (0, -2), (0, 2))
+_MIN_SIDE = 12  # pixels: no level is smaller, since the anchors of a face would not fit (heuristic)
 _PATCHES = 256  # maximum number of windows of the second node in memory
 
 
@@ -70,18 +71,20 @@ class ObjectSearch:
         cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
         pool = cascade.pool or self.pool
         model = cascade.classifier.compiled(pool)
-        threshold = max(min_score, cascade.classifier.threshold)
+        threshold = max(min_score, cascade.classifier.threshold, np.finfo(np.float32).min)
         for number in range(0, len(levels), self.step):
             coarse = cascade.level(levels, number)
             height, width = coarse.image.shape[:2]
+            if min(height, width) < _MIN_SIDE:
+                break
             rows = max(1, STRIP_PIXELS // width)
             for top in range(0, height, rows):
                 strip = top, min(height, top + rows)
                 channels = level_channels(coarse.image, pool, strip, 0, buffers)
-                scores = scan_level(channels, model, self.step)
+                scores = scan_level(channels, model, self.step, coarse.spans(*strip))
                 beside = cv2.dilate(scores, np.ones((2 * self.step + 1,) * 2))
-                peak = (scores >= beside) & (scores > -np.inf)
-                ys, xs = np.nonzero(peak & (scores >= threshold))
+                peaks = np.flatnonzero((scores >= beside) & (scores >= threshold))
+                ys, xs = np.divmod(peaks, width)
                 xy = coarse.to_image(np.column_stack([xs, ys + top]))
                 passed.append(np.column_stack([xy, scores[ys, xs], np.full(len(xs), coarse.scale)]))
         return _distinct(np.concatenate(passed), self.reference_length * cascade.coarser)

@@ -103,6 +103,15 @@ class RotatedLevel(Level):
     def part(self, x: int, y: int, width: int, height: int) -> np.ndarray:
         return self.warped(np.array([[1.0, 0.0, x], [0.0, 1.0, y]]), (width, height))
 
+    def spans(self, top: int, bottom: int) -> np.ndarray:
+        first, last = np.zeros(bottom - top), np.full(bottom - top, float(self._size[1]))
+        for (a, b, c), side in zip(self._back.tolist(), self._level.shape[::-1]):
+            a = a if abs(a) > 1e-9 else 1e-9  # column x is in the photograph if 0 <= at + a x < side
+            at = b * np.arange(top, bottom) + c + 0.5
+            ends = np.sort([-at / a, (side - at) / a], axis=0)
+            first, last = np.maximum(first, ends[0]), np.minimum(last, ends[1])
+        return np.ceil([first, np.maximum(first, last)]).astype(np.int64)
+
     def warped(self, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
         composed = self._back[:, :2] @ matrix
         composed[:, 2] += self._back[:, 2]

@@ -110,7 +110,7 @@ class RotatedLevel(Level):
             at = b * np.arange(top, bottom) + c + 0.5
             ends = np.sort([-at / a, (side - at) / a], axis=0)
             first, last = np.maximum(first, ends[0]), np.minimum(last, ends[1])
-        return np.ceil([first, np.maximum(first, last)]).astype(np.int64)
+        return np.ceil([np.minimum(first, self._size[1]), np.maximum(last, 0)]).astype(np.int64)
 
     def warped(self, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
         composed = self._back[:, :2] @ matrix

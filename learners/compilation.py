@@ -50,10 +50,10 @@ def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None
     """Context manager for a computation on ``n_values`` values, such as a fit.
 
     The number of values determines whether compiled code is used, and stays fixed while features
-    are dropped. Compiled loops use ``n_threads`` threads, where None keeps the current limit. BLAS
-    uses one thread, since rounding would depend on the number of BLAS threads. In addition, idle
-    BLAS threads would spin, and a fit would take ten times as long while other processes use the
-    cores (benchmarks/busy_cores.py).
+    are dropped. Compiled loops use ``n_threads`` threads; None means the current limit. BLAS uses
+    one thread, since rounding would depend on the number of BLAS threads. In addition, idle BLAS
+    threads would spin, and a fit would take ten times as long while other processes use the cores
+    (benchmarks/busy_cores.py).
     """
     with (
         _inside(_size, n_values),
@@ -98,8 +98,9 @@ def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
 
 
 def is_small(n_values: float) -> bool:
-    """Return whether the current problem (by default, ``n_values`` values) is small enough for
-    NumPy."""
+    """Return whether the current problem is small enough for NumPy.
+
+    Outside a :func:`problem_size` context, this depends on ``n_values``."""
     size = _size.get()
     return (n_values if size is None else size) <= SMALL
 
@@ -266,7 +267,7 @@ def _private_folder() -> str:
 
 @contextmanager
 def compiled_only() -> Iterator[None]:
-    """Compile every loop within the context (for ``annealed warmup``; not thread-safe)."""
+    """Context manager in which every loop is compiled, for ``annealed warmup``; not thread-safe."""
     global SMALL
     before, SMALL = SMALL, -1
     try:
@@ -367,7 +368,7 @@ class _Interrupts:
 
 
 def all_threads() -> int:
-    """Return the maximum number of threads: NUMBA_NUM_THREADS, or the available processors."""
+    """Return the maximum number of threads: NUMBA_NUM_THREADS or the number of processors."""
     requested = os.environ.get("NUMBA_NUM_THREADS", "")
     if requested.isdigit() and int(requested) > 0:
         return int(requested)
@@ -420,8 +421,8 @@ def _libraries() -> Any:
 def parallel_ranges(kernel: Callable, n: int, *args: Any) -> None:
     """Call ``kernel(first, last, *args)`` in parallel on ranges that partition ``range(n)``.
 
-    Each range has one thread. These are Python threads rather than a parallel region of the
-    compiler, so the process can still fork after a fit.
+    Each range is processed by its own Python thread. No parallel region of numba is used, so the
+    process can still be forked after a fit.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from .compilation import all_threads
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads for ``n_jobs``, as defined by scikit-learn (-1: all cores)."""
+    """Return the number of threads for a value of ``n_jobs`` as defined by scikit-learn."""
     if n_jobs is None:
         return 1
     limit = all_threads()
@@ -65,7 +65,8 @@ def check_real(
 ) -> None:
     """Check that ``low <= value <= high``.
 
-    If ``above`` is set, ``low`` itself is excluded; if ``below`` is set, ``high`` is.
+    If ``above`` is set, ``low`` itself is not allowed. If ``below`` is set, ``high`` itself is not
+    allowed.
     """
     expected = (
         f"a number {'>' if above else '>='} {low:g}"
@@ -121,7 +122,7 @@ def check_parameters(
     unless: tuple = (),
     **options: bool,
 ) -> None:
-    """Check parameters of an estimator by type, range or choice; values in ``unless`` are valid."""
+    """Check the type, range or choice of parameters; values in ``unless`` are always valid."""
     for name in names:
         value = getattr(estimator, name)
         if not _is_one_of(value, unless):
@@ -136,7 +137,7 @@ def check_greedy(
     Raises
     ------
     ValueError
-        If a parameter is not valid. The message states its name, its value and the expectation.
+        If a parameter is not valid. The message states its name, its value and the expected values.
     """
     check_choice("criterion", criterion, ("gradient", "objective"))
     for name, value, belongs in (("delta", delta, "objective"), ("epsilon", epsilon, "gradient")):

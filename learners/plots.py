@@ -25,15 +25,15 @@ def plot_schedule(
     Parameters
     ----------
     n_features, k : int
-        Number of features before the first step (M) and after the last step.
+        Number of features before the first step (M) and after the last step (k).
     mu : float or sequence of float, default (30, 100, 300)
-        Schedule speeds, with one curve per speed.
+        Speeds of the schedule; one curve is drawn per speed.
     n_steps : int, default 500
         Number of steps of the schedule.
     schedule : str or function, default "inverse"
         Schedule; see `annealed.learners.solvers.schedules`.
     ax : matplotlib.axes.Axes or None, default None
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default, a new figure is created.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
         Number of features to label. The features that remain longest get a colour and a label; all
         others are grey.
     ax : matplotlib.axes.Axes or None, default None
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default, a new figure is created.
 
     Returns
     -------
@@ -143,12 +143,12 @@ def plot_responses(
     model : FSAClassifier, FSARegressor or FSARanker
         Model fitted with ``response="piecewise"``.
     features : array of int or None, default None
-        Selected columns of X to plot; by default the twelve most important ones, in order of
+        Selected columns of X to plot; by default, the twelve most important ones, in order of
         importance.
     n_columns : int, default 4
         Number of panels per row.
     axes : array of matplotlib.axes.Axes or None, default None
-        Axes to draw on, one per feature; a new figure by default.
+        Axes to draw on, one per feature; by default, a new figure is created.
 
     Returns
     -------
@@ -207,7 +207,7 @@ def plot_responses(
 
 
 def plot_coefficients(model: Any, *, n_features: int = 30, ax: Any = None) -> Any:
-    """Plot the standardised coefficients of the selected features, strongest first.
+    """Plot the standardised coefficients of the selected features, in order of strength.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def plot_coefficients(model: Any, *, n_features: int = 30, ax: Any = None) -> An
     n_features : int, default 30
         Maximum number of features to show.
     ax : matplotlib.axes.Axes or None, default None
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default, a new figure is created.
 
     Returns
     -------
@@ -243,7 +243,7 @@ def plot_bars(names: Sequence[str], values: Any, label: str, *, ax: Any = None) 
     label : str
         Label of the horizontal axis.
     ax : matplotlib.axes.Axes or None, default None
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default, a new figure is created.
 
     Returns
     -------
@@ -275,7 +275,7 @@ def plot_scores(
     label : str, default "score"
         Name of the score.
     ax : matplotlib.axes.Axes or None, default None
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default, a new figure is created.
 
     Returns
     -------
@@ -302,7 +302,7 @@ def plot_loss(model: Any, *, ax: Any = None, **line: Any) -> Any:
     model : fitted estimator or FSAPath
         Fitted model.
     ax : matplotlib.axes.Axes or None, default None
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default, a new figure is created.
     **line
         Keyword arguments of ``Axes.plot``, such as ``label`` or ``color``.
 
@@ -321,7 +321,7 @@ def plot_loss(model: Any, *, ax: Any = None, **line: Any) -> Any:
 def plot_inclusion(
     model: Any, *, n_features: int = 30, threshold: float = 0.5, ax: Any = None
 ) -> Any:
-    """Plot the highest inclusion probabilities of the columns, estimated by the Markov chains.
+    """Plot the columns with the highest inclusion probabilities, estimated by Markov chains.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def plot_inclusion(
     threshold : float, default 0.5
         Probability at which a reference line is drawn, in [0, 1].
     ax : matplotlib.axes.Axes or None, default None
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default, a new figure is created.
 
     Returns
     -------
@@ -366,7 +366,7 @@ def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
     n_pairs : int, default 20
         Maximum number of edges. The pairs with the most transitions in either direction are drawn.
     ax : matplotlib.axes.Axes or None, default None
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default, a new figure is created.
 
     Returns
     -------
@@ -412,16 +412,16 @@ def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
 
 
 def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
-    """Plot traces of Markov chains: the log likelihood and number of atoms, with the split R-hat.
+    """Plot traces of the log likelihood and number of atoms of Markov chains, with the split R-hat.
 
     Parameters
     ----------
     model : SparseFourierClassifier or SparseFourierRegressor
         Model fitted with Markov chains.
     output : int, default 0
-        Index of the output for a model of several classes.
+        Index of the output, if the model has several classes.
     axes : array of 2 matplotlib.axes.Axes or None, default None
-        Axes to draw on; a new figure by default.
+        Axes to draw on; by default, a new figure is created.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from .types import ArrayLike, Matrix, Seed
 
 
 def cohen_kappa(a: np.ndarray, b: np.ndarray) -> float:
-    """Compute the chance-corrected agreement of two selections (Cohen's kappa).
+    """Compute the chance-corrected agreement between two selections (Cohen's kappa).
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class SelectionStability:
     supports : ndarray of bool, shape (n_repeats, n_features)
         Selection of each repeat.
     names : sequence of str or None, default None
-        Feature names shown in the plot; the column names if X was a data frame.
+        Feature names shown in the plot. If X is a data frame, these are its column names.
     """
 
     kappa: float
@@ -67,14 +67,15 @@ class SelectionStability:
     names: Any = None
 
     def plot(self, ax: Any = None, names: Any = None, top: int = 30) -> Any:
-        """Plot the most frequently selected features; features never selected are omitted.
+        """Plot the features that were selected most frequently, without those never selected.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default None
-            Axes to draw on; a new figure by default.
+            Axes to draw on; by default, a new figure is created.
         names : sequence of str or None, default None
-            Name of each feature. None uses the attribute ``names``, or else x0, x1, ...
+            Name of each feature. By default, the attribute ``names`` is used or, if it is None, x0,
+            x1, ...
         top : int, default 30
             Maximum number of features to show.
 
@@ -133,16 +134,16 @@ def selection_stability(
     resample : {"half", "bootstrap", "permute"}, default "half"
         Resampling scheme. "half" draws random halves of the rows in complementary pairs [2]_,
         stratified by class. "bootstrap" draws bootstrap samples. "permute" only shuffles the rows,
-        which affects online learners alone (other selectors have a kappa of 1). Each fit uses a new
+        which affects only online learners; other selectors have a kappa of 1. Each fit uses a new
         ``random_state`` if the estimator has this parameter.
     n_features : int or None, default None
-        If given, the supports are the features with the ``n_features`` largest absolute
-        coefficients instead of the selections. This makes the kappas of estimators with different
-        sparsity comparable.
+        If given, the support of each fit consists of the features with the ``n_features`` largest
+        absolute coefficients, instead of the selected features. This makes the kappas of estimators
+        with different sparsity comparable.
     sample_weight : array of shape (n_samples,) or None, default None
         Row weights for each fit.
     offset : array of shape (n_samples,) or None, default None
-        Offset of the scores for each fit (FSA estimators only).
+        Offsets of the scores for each fit; only supported by FSA estimators.
     random_state : int, RandomState or None, default None
         Random seed of the resampling.
     n_jobs : int or None, default None
@@ -195,7 +196,7 @@ def selection_stability(
 
 
 def mean_kappa(supports: np.ndarray) -> float:
-    """Compute the mean kappa over all pairs of supports, Ma (thesis), eq. (3.34).
+    """Compute the mean kappa over all pairs of supports, as in Ma (thesis), eq. (3.34).
 
     ``supports`` is a boolean array of shape (n_repeats, n_features).
     """

@@ -3,9 +3,9 @@
 Loading a model never executes code. Models shipped with the package are loaded by name.
 
 The metadata of the safetensors file has one entry, ``annealed``, whose value is a JSON object with
-``format`` (``FORMAT``), ``version`` (``VERSION``), ``kind`` (the type of model), ``sha256`` (of the
-whole file, with the digest itself set to zeros), and entries specific to the kind, such as
-settings, training and scores. The same arrays and header always give the same bytes.
+``format`` (``FORMAT``), ``version`` (``VERSION``), ``kind`` (the type of model), ``sha256`` (digest
+of the whole file, computed with the digest itself set to zeros), and entries specific to the kind,
+such as settings, training and scores. The same arrays and header always give the same bytes.
 """
 
 import hashlib
@@ -47,11 +47,11 @@ KINDS = {
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Context manager that writes a file under a temporary name, so that no partial file remains.
+    """Context manager that writes a file under a temporary name and renames it on success.
 
-    The temporary file is in the folder of ``path`` and has the same suffix. It is renamed on
-    success and removed on failure. A ValueError that names ``path`` is raised if the file cannot be
-    written.
+    The temporary file is in the folder of ``path`` and has the same suffix. If writing fails, it is
+    removed, so that no partial file remains. A ValueError that names ``path`` is raised if the file
+    cannot be written.
     """
     path = Path(path)
     try:
@@ -84,7 +84,7 @@ def check_writable(path: Path) -> None:
 
 
 def make_folder(path: Path | None) -> None:
-    """Create a folder and its parents if missing; do nothing for None."""
+    """Create a folder and its parents if they do not exist; None is ignored."""
     try:
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)
@@ -93,10 +93,9 @@ def make_folder(path: Path | None) -> None:
 
 
 def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
-    """Write the files of a report to a folder, which is created if missing.
+    """Write the files of a report to a folder, which is created if it does not exist.
 
-    ``texts`` contains the content of each file by name. Values other than strings are written as
-    JSON.
+    ``texts`` maps file names to contents. Values other than strings are written as JSON.
     """
     make_folder(folder)
     for name, content in texts.items():
@@ -130,7 +129,7 @@ def write_model(
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
-    """Read only the header of a model file; the errors are those of :func:`read_model`."""
+    """Read only the header of a model file, with the same errors as :func:`read_model`."""
     return _read(Path(path), arrays=False)[1]
 
 
@@ -232,7 +231,7 @@ def _digest(path: Path, recorded: str) -> str:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Context manager that converts errors in a damaged file to one line that names the file."""
+    """Context manager that converts errors in reading a damaged file to a one-line ValueError."""
     try:
         yield
     except ValueError as error:
@@ -253,7 +252,7 @@ def reading(path: str | Path) -> Iterator[None]:
 class ModelFile:
     """Base class of models that are stored in files.
 
-    A subclass defines its ``KIND``, and its conversion to and from arrays and a header.
+    A subclass defines its ``KIND`` and how it is converted to and from arrays and a header.
     """
 
     KIND: ClassVar[str]
@@ -356,8 +355,8 @@ def check_array(
 ) -> np.ndarray:
     """Return an array of a model file after validation.
 
-    The array must exist, be in the given range, and have the given type and shape, where None means
-    any length.
+    The array must exist, have the given type and shape, and contain only values in the given range.
+    None in the shape means any length.
     """
     if name not in arrays:
         raise ValueError(f"{path}: the file is damaged (array {name!r} is missing)")
@@ -430,7 +429,8 @@ def load_model(name_or_path: str | Path) -> Any:
     Returns
     -------
     model
-        Model of the class for the file's kind, such as :class:`KeypointDetector`.
+        Model, such as a :class:`KeypointDetector`, of the class that corresponds to the kind of the
+        file.
 
     Raises
     ------

@@ -8,7 +8,7 @@ MAX_MESSAGE = 300  # maximum length of an error message in characters
 
 
 def short(message: object) -> str:
-    """Return a message as one line of at most ``MAX_MESSAGE`` characters.
+    """Return a message as a single line of at most ``MAX_MESSAGE`` characters.
 
     The middle of a longer message is omitted.
     """
@@ -17,7 +17,7 @@ def short(message: object) -> str:
 
 
 def first_of(words: Sequence[str], n_shown: int) -> str:
-    """Return the first words, separated by commas and followed by dots if there are more words.
+    """Join the first words with commas, and append dots if there are more words.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def first_of(words: Sequence[str], n_shown: int) -> str:
 
 
 def suggestion(name: str, known: Sequence[str]) -> str:
-    """Return a question in parentheses that suggests a similar known name, or an empty string.
+    """Return a question, in parentheses, that suggests a similar valid name, or an empty string.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def suggestion(name: str, known: Sequence[str]) -> str:
 
 @contextmanager
 def naming_extra(what: str, extra: str) -> Iterator[None]:
-    """Context manager that names the extra to install if the import of a package fails."""
+    """Context manager that names the extra to install if a package cannot be imported."""
     try:
         yield
     except ModuleNotFoundError as error:

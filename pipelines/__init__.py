@@ -1,1 +1,1 @@
-"""Command line, training, evaluation protocols, and readers of data sets."""
+"""Command line, training, evaluation protocols, and readers for data sets."""

@@ -53,7 +53,7 @@ _METAVARS = {"str": "TEXT", "path": "PATH", "int": "INTEGER", "float": "NUMBER"}
 
 
 class PanelCommand(TyperCommand):
-    """Command whose help groups the options by their ``rich_help_panel``, in plain text."""
+    """Command whose plain-text help groups the options by their ``rich_help_panel``."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one section of the help for each panel."""
@@ -85,7 +85,7 @@ def _plain_type(names: str) -> str:
 
 
 def new_app(help: str) -> typer.Typer:
-    """Return a group of commands with the project's settings."""
+    """Create a group of commands with the settings of this project."""
     return typer.Typer(
         help=help,
         no_args_is_help=True,
@@ -112,27 +112,27 @@ def root_options(
         ),
     ] = False,
 ) -> None:
-    """Define the options of ``annealed``, which precede the name of the command."""
+    """Define the options of ``annealed`` that precede the name of the subcommand."""
 
 
 def print_error(message: object) -> None:
-    """Print a one-line message on stderr; the middle of a long message is omitted."""
+    """Print a one-line message on stderr, omitting the middle of a long message."""
     typer.echo("annealed: " + short(message), err=True)
 
 
 def command_of(app: typer.Typer, name: str | None = None) -> Callable:
-    """Decorate a function as a command of a group, including :func:`one_line_errors`."""
+    """Decorate a function as a command of a group, with :func:`one_line_errors`."""
     return lambda function: app.command(name, cls=PanelCommand)(one_line_errors(function))
 
 
 def with_options(of: Callable, **defaults: Any) -> Callable:
-    """Decorate a command such that a dataclass or a function defines its options.
+    """Decorate a command so that a dataclass or a function defines its options.
 
     The options are the fields of the dataclass or the parameters of the function. The first
-    parameter of the command is the dataclass, or the function with these arguments. Fields and
-    parameters are annotated with ``Annotated[..., typer.Option(...)]``. Alternatively, the metadata
-    of a field contain the arguments of an option. An option with the default () may be repeated.
-    ``defaults`` replace the declared defaults.
+    parameter of the command receives the instance of the dataclass, or the function with its
+    arguments bound. Fields and parameters are annotated with ``Annotated[..., typer.Option(...)]``.
+    Alternatively, the metadata of a field contains the arguments of its option. An option whose
+    default is () may be repeated. The values in ``defaults`` replace the declared defaults.
     """
     hints, options = get_type_hints(of, include_extras=True), []
     metadata = {entry.name: entry.metadata for entry in fields(of)} if isinstance(of, type) else {}
@@ -234,16 +234,16 @@ def _show_warning(
 
 
 def end(n_inputs: int, n_failed: int) -> None:
-    """Exit a command with several inputs.
+    """Exit a command that processed several inputs.
 
-    The exit code is 0 if all inputs succeeded, 1 if some failed, and 2 if all failed.
+    The exit code is 0 if all inputs were processed, 1 if some failed, and 2 if all failed.
     """
     if n_failed:
         raise typer.Exit(USAGE_ERROR if n_failed >= n_inputs else SOME_FAILED)
 
 
 def print_json(record: Any) -> None:
-    """Print a JSON document (see :func:`plain`) on one line of stdout.
+    """Print a JSON document (see :func:`plain`) on a single line of stdout.
 
     The output is ASCII, since file names may contain bytes that are not valid text.
     """
@@ -270,8 +270,8 @@ def print_answer(
 ) -> None:
     """Print a record as JSON, or its rows as a table.
 
-    ``columns`` are the keys of the rows, or a mapping of keys to column titles. The rows are the
-    record itself, or its ``rows``.
+    ``columns`` contains the keys of the rows, or maps keys to column titles. The rows are either
+    the record itself or its entry ``rows``.
     """
     if as_json:
         return print_json(record)
@@ -300,7 +300,7 @@ def markdown_table(
 def progress(
     iterable: Iterable, quiet: bool, description: str, total: int | None = None, wait: float = 60.0
 ) -> Iterable:
-    """Return an iterable that shows its progress on stderr.
+    """Wrap an iterable so that its progress is shown on stderr.
 
     Progress is shown as a bar on a terminal, and otherwise as one line per minute, starting after
     ``wait`` seconds.
@@ -315,7 +315,7 @@ def progress(
 
 
 def log(message: str, quiet: bool) -> None:
-    """Print a message about a long computation on stderr unless ``quiet`` is set."""
+    """Print a message about a long computation to stderr unless ``quiet`` is set."""
     if not quiet:
         typer.echo(message, err=True)
 
@@ -326,7 +326,7 @@ def temporary_file(context: typer.Context, name: str) -> Path:
 
 
 def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
-    """Return the value of an option, and warn if it was given by its former name."""
+    """Return the value of an option, and issue a warning if its former name was used."""
     if new is not None:
         raise ValueError(
             f"{name} {old}: {name} is the former name of {option}; use only one of them"
@@ -336,9 +336,9 @@ def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
 
 
 def number_or_auto(option: str, text: str | int) -> int | None:
-    """Parse an option value as an integer >= 1, or as None for "auto".
+    """Parse the value of an option: an integer >= 1, or "auto", which becomes None.
 
-    Other values raise a ValueError.
+    A ValueError is raised for other values.
     """
     if text == "auto":
         return None
@@ -348,7 +348,7 @@ def number_or_auto(option: str, text: str | int) -> int | None:
 
 
 def load_model_of(kind: str, name: str) -> Any:
-    """Load a shipped model by its name or another model by its path, and check its kind."""
+    """Load a shipped model by name or another model by path, and check its kind."""
     from ..models import load_model
 
     model = load_model(name)

@@ -1,4 +1,4 @@
-"""Compilation of the package by running each part once."""
+"""Compilation of all functions by running each part of the package once."""
 
 import warnings
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from . import keypoints
 
 
 def warm_faces() -> None:
-    """Run detection in all modes, with and without the assembly of faces."""
+    """Detect keypoints in all modes, with and without the assembly of faces."""
     from ..models.keypoints.instances.assembly import Assembly
     from ..models.keypoints.windows.window_models import Mode
 

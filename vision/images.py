@@ -69,8 +69,8 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ValueError
-        If the file is missing, empty, damaged or not an image; the message is one line that starts
-        with the file name.
+        If the file is missing, empty, damaged or not an image. The message is a single line that
+        starts with the file name.
     """
     with _opened(path) as image:
         if image.mode == "I" and image.format == "TIFF":
@@ -106,7 +106,7 @@ def _n_frames(image: Image.Image) -> int:
 def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
     """Return the width and height of an image file after its EXIF orientation is applied.
 
-    The pixels are not decoded. The errors are those of :func:`read_image`.
+    The pixels are not decoded. The function raises the same errors as :func:`read_image`.
     """
     with _opened(path) as image:
         width, height = image.size
@@ -173,13 +173,13 @@ def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
     Parameters
     ----------
     image : (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) array_like
-        Grey, RGB or RGBA; ``uint8``, ``uint16`` (scaled by 65535), ``bool``, or floats in [0, 1].
-        Transparent pixels are blended over white.
+        Grey, RGB or RGBA image of type ``uint8``, ``uint16`` (scaled from 65535 to 255), ``bool``,
+        or float in [0, 1]. Transparent pixels are blended over white.
 
     Returns
     -------
     ndarray of shape (H, W, 3), uint8
-        C-contiguous image; the array itself if it already has this form.
+        C-contiguous image; ``image`` itself if it already has this form.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Gradient histograms around the points of a shape, in an image aligned with the shape.
+"""Gradient histograms around the points of a shape, in an image that is aligned with the shape.
 
 The histograms are the descriptors of cascaded shape regression. As in HOG and SIFT, each point is
 surrounded by cells, and each cell has a histogram of signed gradient directions.
@@ -34,9 +34,9 @@ _FLOOR = 4.0
 
 @dataclass(frozen=True)
 class Frame:
-    """Upright image of a shape, in which ``unit`` pixels correspond to one unit of the shape.
+    """Upright image of a shape, in which ``unit`` pixels correspond to one unit of length.
 
-    Pixel (0, 0) lies at ``origin`` (x + iy in shape coordinates).
+    Pixel (0, 0) lies at ``origin``, which is x + iy in shape coordinates.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Frame:
     origin : complex
         Shape coordinates of the centre of the first pixel.
     unit : float
-        Number of pixels per unit of the shape.
+        Number of pixels per unit of length of the shape.
     """
 
     pixels: np.ndarray
@@ -72,12 +72,12 @@ def cut_frame(
     box : tuple of float
         Box x0, y0, x1, y1 in shape coordinates.
     unit : float
-        Number of pixels in the result per unit of the shape.
+        Number of pixels of the result per unit of length of the shape.
 
     Returns
     -------
     Frame
-        Grey crop; outside the image, border pixels are repeated.
+        Grey crop. Outside the image, border pixels are repeated.
     """
     # The smallest level with at least as many pixels as the result, or else the largest level.
     fine = [level for level in levels if level.scale * abs(scale_rotation) >= 0.999 * unit]
@@ -95,9 +95,9 @@ def cut_frame(
 def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
     """Compute gradient histograms around points.
 
-    Each point is surrounded by 4 x 4 square cells; the gradient at a pixel is split between the two
-    nearest of 8 signed directions. The values of a point are divided by their Euclidean norm and
-    clipped.
+    Each point is surrounded by 4 x 4 square cells. The gradient at a pixel is split between the two
+    nearest of 8 signed directions. The histogram values of a point are divided by their Euclidean
+    norm and clipped.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ LARGE, KEPT = 32_000_000, 4_000_000
 
 
 def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the pixel that contains each point; coordinates are rounded half up.
+    """Return the pixel that contains each point, rounding coordinates half up.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ class Level:
     Parameters
     ----------
     image : ndarray of shape (h, w, 3), uint8, or function
-        Resampled image, or a function without parameters that returns it and is called whenever
-        the image is accessed.
+        Resampled image, or a function without parameters that returns it. The function is called
+        whenever the image is accessed.
     scale : float
-        Number of pixels of the level per pixel of the image: 1 for the image itself, 0.5 for half
-        its size.
+        Number of pixels of the level per pixel of the image: 1 for the image itself, 0.5 for an
+        image of half the size.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Level:
         Parameters
         ----------
         x, y : int
-            First pixel; border pixels are repeated beyond the level.
+            First pixel. Border pixels are repeated outside the level.
         width, height : int
             Sides of the rectangle.
 
@@ -100,7 +100,7 @@ class Level:
     def warped(
         self, matrix: npt.NDArray[np.float64], size: tuple[int, int]
     ) -> npt.NDArray[np.uint8]:
-        """Sample an image bilinearly; border pixels are repeated beyond the level.
+        """Sample an image from the level bilinearly; border pixels are repeated outside the level.
 
         Parameters
         ----------
@@ -189,11 +189,11 @@ def gaussian_pyramid(
     """Compute the levels of a Gaussian image pyramid, from large to small.
 
     The scales are ``2 ** (-k / scales_per_octave)`` for integer k. Every octave starts from the
-    previous one at half the size. Within an octave, a level of scale s relative to the first level
-    (0.5 <= s < 1) is computed from the first level. It is blurred by a Gaussian of standard
-    deviation ``0.5 * sqrt(1 / s**2 - 1)`` pixels and sampled bilinearly. An assumed blur of 0.5
-    pixels is then also 0.5 pixels on the new level. Levels larger than the image are interpolated
-    bilinearly.
+    first level of the previous octave at half the size. Within an octave, a level of scale s
+    relative to the first level (0.5 <= s < 1) is computed from the first level. It is blurred by a
+    Gaussian of standard deviation ``0.5 * sqrt(1 / s**2 - 1)`` pixels and sampled bilinearly. If
+    the first level has a blur of 0.5 pixels, the new level also has a blur of 0.5 of its pixels.
+    Levels larger than the image are interpolated bilinearly.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def gaussian_pyramid(
     scales_per_octave : int, default 4
         Number of levels per octave (a factor of two in size).
     min_size : int, default 12
-        Minimum number of pixels of the shorter side; smaller levels are omitted.
+        Minimum length of the shorter side in pixels; smaller levels are omitted.
     min_scale, max_scale : float
         Range of scales. Only levels with ``min_scale <= scale <= max_scale`` are computed, with a
         relative tolerance of 1e-9.
@@ -210,8 +210,8 @@ def gaussian_pyramid(
     Returns
     -------
     list of Level
-        Levels of the pyramid; empty if none lies in the range. The scale is exact in x and y; the
-        sides of a level are ``side * scale`` to within a pixel.
+        Levels of the pyramid; empty if there is none in the range. The scale is exact in x and y.
+        The sides of a level are ``side * scale`` to within a pixel.
 
     Raises
     ------

@@ -28,7 +28,7 @@ class AdditiveModel:
         Coefficients (r = 1), values at the knots (r = ``n_knots``), or values in the bins (r =
         ``n_knots - 1``).
     missing_responses : ndarray of shape (k, n_outputs) or None, default None
-        Response to a missing value (NaN). None propagates NaN.
+        Response to a missing value (NaN). If None, the score of a row with a missing value is NaN.
     intercept : ndarray of shape (n_outputs,) or float, default 0.0
         Intercept of each output.
 
@@ -81,14 +81,14 @@ class AdditiveModel:
         Parameters
         ----------
         estimator : fitted selector
-            Fitted selector.
+            Estimator whose coefficients, or knots and responses, the model uses.
         by_importance : bool, default False
             Whether to sort the columns by decreasing ``feature_importances_`` instead of by index.
 
         Returns
         -------
         AdditiveModel
-            Model with the same scores.
+            Model that computes the same scores as the estimator.
         """
         selected = np.flatnonzero(estimator.get_support())
         order = (
@@ -173,12 +173,12 @@ class AdditiveModel:
         return terms if reference is None else terms - self.responses_at(reference)
 
     def responses_at(self, value: float) -> npt.NDArray[np.floating]:
-        """Compute the response of each selected column to the same value.
+        """Compute the response of each selected column to one common value.
 
         Parameters
         ----------
         value : float
-            Value of every column.
+            Value at which every response is evaluated.
 
         Returns
         -------
@@ -218,8 +218,8 @@ def class_probabilities(
     scores : (n_samples,) or (n_samples, n_classes) ndarray
         Score of the second of two classes, or one score per class.
     slope, flip : float
-        Parameters of the link function: softmax(slope scores) or, for two classes, flip + (1 - 2
-        flip) / (1 + exp(-slope score)), where ``flip`` is the fraction of flipped labels.
+        Parameters of the link function, softmax(slope * scores). For two classes, it is flip + (1 -
+        2 flip) / (1 + exp(-slope * score)), where ``flip`` is the fraction of flipped labels.
     """
     if scores.ndim == 2:
         return softmax(slope * scores, axis=1)

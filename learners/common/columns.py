@@ -53,7 +53,7 @@ def included_and_excluded(
 def column_mask(
     parameter: str, which: Any, n_features: int, names: np.ndarray | None
 ) -> np.ndarray:
-    """Return the mask of columns given by index, by name or as a mask."""
+    """Convert columns that are given by index, by name or as a mask to a mask."""
     mask = np.zeros(n_features, bool)
     if which is None:
         return mask
@@ -71,7 +71,7 @@ def column_mask(
 
 
 def column_position(parameter: str, column: Any, n_features: int, names: np.ndarray | None) -> int:
-    """Return the index of one column, given by index or by name."""
+    """Return the index of a column that is given by index or by name."""
     if isinstance(column, str):
         matches: np.ndarray = np.flatnonzero([] if names is None else names == column)
         if not len(matches):

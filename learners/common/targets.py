@@ -58,8 +58,8 @@ def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.
     Raises
     ------
     ValueError
-        If ``classes`` is missing for the first batch or differs for a later one, or if y contains a
-        label that is not in ``classes``.
+        If ``classes`` is missing for the first batch, if it differs for a later batch, or if y
+        contains a label that is not in ``classes``.
     """
     check_classification_targets(y)
     if not hasattr(estimator, "classes_"):
@@ -86,7 +86,7 @@ def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.
 def check_two_classes(
     y: ArrayLike, weight: np.ndarray, rows: str = "rows with positive weights"
 ) -> None:
-    """Check that the rows of positive weight belong to at least two classes.
+    """Check that the rows with positive weight belong to at least two classes.
 
     Raises
     ------
@@ -204,8 +204,8 @@ class SparseClassifierMixin(ClassifierMixin):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One score per row for two classes, positive for ``classes_[1]``; otherwise one score per
-            class.
+            For two classes, one score per row, which is positive if ``classes_[1]`` is predicted;
+            otherwise, one score per class.
         """
         return self._of_classes(self._scores(X))
 
@@ -246,8 +246,9 @@ class SparseClassifierMixin(ClassifierMixin):
         return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict class probabilities; unless the loss is logistic, scores are mapped to (0, 1).
+        """Predict class probabilities.
 
+        Unless the loss is logistic or multinomial, the probabilities are scores mapped to (0, 1).
         The loss for flipped labels yields the probabilities of the observed labels, flip + (1 - 2
         flip) / (1 + exp(-score)), which range from 0.02 to 0.98 by default. Cross-validated
         estimators return calibrated probabilities instead.
@@ -288,7 +289,8 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
 
     The targets have shape (n, q), and the weights must sum to one.
 
-    Without scaling, the output with the largest values would dominate a shared support.
+    Without scaling, the output with the largest values would dominate the selection of shared
+    columns.
 
     Raises
     ------

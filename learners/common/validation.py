@@ -38,7 +38,7 @@ def rollback_on_error(estimator: BaseEstimator) -> Iterator[None]:
 
 
 def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
-    """Reject lazy frames and masked values, and also dates if ``numbers`` are expected.
+    """Reject lazy frames and masked values, and also dates if ``numbers`` is set.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def check_squares(X: Matrix) -> None:
 
 
 def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarray:
-    """Return the offsets of the scores as a float64 array of shape (n_samples, n_outputs).
+    """Validate the offsets of the scores, and return them with shape (n_samples, n_outputs).
 
     Raises
     ------
@@ -185,7 +185,7 @@ def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarra
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.ndarray:
-    """Return the row weights as a float64 array; None means ones, and a scalar is repeated.
+    """Validate row weights, and return them as an array; None means ones, and a scalar is repeated.
 
     Raises
     ------

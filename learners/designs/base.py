@@ -31,7 +31,7 @@ _LOST_DIGITS = 1e10
 def inverse_scale(
     variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12
 ) -> np.ndarray:
-    """Compute the inverse standard deviations of columns; columns that are constant get 0.
+    """Compute the inverse standard deviations of columns; the result is 0 for constant columns.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def rounding_of(dtype: npt.DTypeLike) -> float:
     """Return the ratio of variance to second moment up to which a column counts as constant.
 
     The ratio depends on the precision. Typical float32 data are rounded once, by half a unit in the
-    last place, whereas float64 data result from several computations.
+    last place, whereas float64 data are typically the result of several computations.
     """
     return float((np.finfo(dtype).eps * (1.0 if dtype == np.float32 else 4.0)) ** 2)
 
@@ -68,7 +68,9 @@ def rounding_of(dtype: npt.DTypeLike) -> float:
 def check_underflow(
     mean: np.ndarray, square: np.ndarray, dtype: npt.DTypeLike = np.float64
 ) -> None:
-    """Check that the squares of non-zero values do not underflow, so that the scale is known.
+    """Check that the squares of non-zero values do not underflow.
+
+    The scale of a column whose squares underflow would be unknown.
 
     Parameters
     ----------
@@ -115,13 +117,13 @@ def warn_of_lost_digits(mean: np.ndarray, inv: np.ndarray, columns: np.ndarray) 
 
 
 class NotFiniteError(ValueError):
-    """Error for data in which the first pass encounters NaN or infinity."""
+    """Error raised if the first pass over the data encounters NaN or infinity."""
 
 
 def moments(
     total: np.ndarray, square: np.ndarray, shift: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute means and inverse scales from the first two rows of :func:`first_sums`.
+    """Compute means and inverse scales from the first two sums returned by :func:`first_sums`.
 
     Parameters
     ----------
@@ -179,8 +181,8 @@ class Design:
     inv : ndarray of shape (n_features,)
         Inverse scale of each feature; 0 for constant features.
     streams : bool
-        Whether :meth:`matrix_rows` reads the data block by block, so that its memory depends only
-        on the result.
+        Whether :meth:`matrix_rows` reads the data block by block, so that its memory use depends
+        only on the size of the result.
 
     References
     ----------
@@ -205,7 +207,7 @@ class Design:
         Parameters
         ----------
         coef : ndarray of shape (n_features, width, n_outputs)
-            Values in standardised coordinates.
+            Coefficients of the standardised columns.
 
         Returns
         -------
@@ -230,7 +232,7 @@ class Design:
         raise NotImplementedError
 
     def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Multiply the weighted covariance of the standardised columns by ``direction``.
+        """Multiply the weighted covariance matrix of the standardised columns by ``direction``.
 
         ``direction`` has the shape of ``coef`` with one output.
         """
@@ -267,7 +269,7 @@ class Design:
         self.inv = inv
 
     def has_missing(self, rows: np.ndarray) -> np.ndarray:
-        """Return whether each feature has NaN in the rows selected by a mask.
+        """Return, for each feature, whether it is NaN in any of the rows selected by a mask.
 
         The result is always False for linear responses.
         """
@@ -299,7 +301,7 @@ class Design:
         Parameters
         ----------
         coef : ndarray of shape (n_features, width, n_outputs)
-            Values in standardised coordinates.
+            Coefficients of the standardised columns.
         intercept : ndarray of shape (n_outputs,)
             Intercept that is added to the scores.
         loss : Loss
@@ -330,16 +332,16 @@ class Design:
         Parameters
         ----------
         coef : ndarray of shape (n_features, width, n_outputs)
-            Values in standardised coordinates.
+            Coefficients of the standardised columns.
         intercept : ndarray of shape (n_outputs,)
-            Values in standardised coordinates.
+            Intercept for the standardised columns.
 
         Returns
         -------
         coef : ndarray of shape (n_features, width, n_outputs)
-            Values for the raw columns.
+            Coefficients of the raw columns.
         intercept : ndarray of shape (n_outputs,)
-            Values for the raw columns.
+            Intercept for the raw columns.
         """
         raw = coef * self.inv[:, None, None]
         return raw, intercept - np.einsum("mw,mwq->q", self.mean, raw)

@@ -4,8 +4,7 @@ The design implements section 2.2, "Large Scale Implementation", of Barbu et al.
 is processed separately. Scores are summed over each row of tiles and gradients over each column of
 tiles. The order is fixed, so neither lost workers nor the completion order of the tasks changes the
 result. Whenever only a third of the stored columns remains, these columns are joined into tiles of
-the previous size and persisted. Once they fit into the memory of the client, they are loaded into
-it.
+the previous size and persisted. Columns that fit into the memory of the client are loaded there.
 """
 
 from collections.abc import Sequence
@@ -40,22 +39,23 @@ LEFT = 10
 
 
 class DaskDesign(OutOfCoreDesign):
-    """Linear or piecewise-linear responses to the columns of a Dask array with any chunks.
+    """Design with linear or piecewise-linear responses to the columns of a Dask array.
 
-    Tasks run on the active ``distributed`` client, or else on Dask's default scheduler. Each step
-    creates one task per tile if the tiles contain whole rows. Otherwise, it creates two tasks per
-    tile and two per row of tiles. One more task is created for every sixteen partial sums.
+    The array can have chunks of any shape. Tasks run on the active ``distributed`` client, or else
+    on Dask's default scheduler. Each step creates one task per tile if the tiles contain whole
+    rows. Otherwise, it creates two tasks per tile and two per row of tiles. One more task is
+    created for every sixteen partial sums.
 
     Parameters
     ----------
     X : DaskMatrix
-        Matrix of all columns; its ``memory_limit`` and ``subsample`` apply.
+        Matrix of all columns, whose ``memory_limit`` and ``subsample`` are used.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     response : PiecewiseLinear or None, default None
         Piecewise-linear response; None for linear responses.
     random_state : int, RandomState or None, default None
-        Random seed of subsampling.
+        Random seed for subsampling.
 
     Attributes
     ----------
@@ -64,8 +64,8 @@ class DaskDesign(OutOfCoreDesign):
     parts : list of slice
         Range of features in each column of tiles.
     remaining : list of (ndarray or None)
-        Stored columns that remain in each column of tiles; None if all remain. They are copied once
-        few are left, as for data in memory.
+        For each column of tiles, the stored columns that remain, or None if all remain. Once few
+        remain, they are copied, as for data in memory.
     stored : int
         Number of columns stored in the tiles. It is 0 for the original tiles, which are replaced
         when columns are first dropped.

@@ -34,7 +34,7 @@ def shared(value: Any, n_bytes: int) -> Any:
 
 @dataclass
 class Coding:
-    """Column moments and, for piecewise-linear responses, knots of a tile.
+    """Moments of the columns of a tile and, for piecewise-linear responses, their knots.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ class Coding:
         return sum(v.nbytes for v in (self.mean, self.inv, self.knots) if v is not None)
 
     def tile(self, values: np.ndarray, n_rows: int, remaining: np.ndarray | None = None) -> Design:
-        """Return a design on the ``remaining`` columns of a tile (default: all).
+        """Create a design on the ``remaining`` columns of a tile (by default, all columns).
 
-        ``values`` are raw values or, if 3-D, codes.
+        ``values`` contains raw values or, if it is three-dimensional, codes.
         """
         if self.knots is None:
             return DenseDesign(
@@ -126,7 +126,7 @@ def widest(*parts: tuple[np.ndarray, np.ndarray, bool]) -> tuple[np.ndarray, np.
 def first_read(
     values: np.ndarray, columns: Coding, weight: np.ndarray, residual: np.ndarray
 ) -> Any:
-    """Compute the sums that the moments and the first gradient require.
+    """Compute the sums from which the moments and the first gradient are derived.
 
     For linear responses, values are taken relative to the first row of the tile. For
     piecewise-linear responses, the sums are histograms of codes, of shape (1 + n_outputs, m, 256).
@@ -148,7 +148,7 @@ def first_read(
 
 
 def add_first_reads(*parts: Any) -> Any:
-    """Add the sums of several tiles, made relative to the first row of the first tile."""
+    """Add the sums of several tiles, relative to the first row of the first tile."""
     if isinstance(parts[0], np.ndarray):
         return add(*parts)
     shift, weight, rest, total, square, product = parts[0]
@@ -172,20 +172,20 @@ def scores(values: np.ndarray, state: State, n_rows: int) -> np.ndarray:
 
 
 def gradient(values: np.ndarray, state: State, slopes: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Compute the gradient for the columns of a tile from :func:`residual_of_rows`."""
+    """Compute the gradient for the columns of a tile, given the residuals of its rows."""
     columns, _, remaining = state
     return columns.tile(values, len(slopes[0]), remaining).gradient(slopes[0])
 
 
 def beside(pair: Rows, _: object) -> Rows:
-    """Return targets and weights, so that a task moves them to the worker that holds their tile."""
+    """Return targets and weights, in a task that copies them to the worker with their tile."""
     return pair
 
 
 def residual_of_rows(
     rows: Rows, at: At, *partial: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Compute the residual of a row of tiles, its sum and the loss from the partial scores."""
+    """Compute the residuals of a row of tiles, their sum, and the loss from the partial scores."""
     y, weight = rows
     loss, intercept, scale = at
     value, residual = loss.value_and_gradient(y, add(*partial) + intercept, weight * scale)
@@ -200,7 +200,7 @@ def totals(*slopes: tuple[np.ndarray, np.ndarray, float]) -> tuple[Any, float]:
 def fused(
     values: np.ndarray, state: State, rows: Rows, at: At
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Compute the gradient, residual sum and loss of a tile of whole rows."""
+    """Compute the gradient, residual sum and loss of a tile that contains whole rows."""
     (columns, coef, remaining), (y, weight), (loss, intercept, scale) = state, rows, at
     return columns.tile(values, len(y), remaining).scores_and_gradient(
         coef, intercept, loss, y, weight * scale
@@ -208,7 +208,7 @@ def fused(
 
 
 def covariance(values: np.ndarray, state: State, rows: Rows, scale: float) -> np.ndarray:
-    """Multiply the second-moment matrix of a tile of whole rows by a direction."""
+    """Multiply the second-moment matrix of a tile that contains whole rows by a direction."""
     (columns, direction, remaining), (_, weight) = state, rows
     return columns.tile(values, len(weight), remaining).covariance(direction, weight * scale)
 

@@ -17,7 +17,7 @@ BLOCK_BYTES = 1 << 20
 
 
 class DenseDesign(FirstReadDesign):
-    """Linear responses to the columns of a dense matrix.
+    """Design with linear responses to the columns of a dense matrix.
 
     The matrix may be row- or column-major, in float32 or float64, and is read in place. Dropped
     columns have a zero coefficient until fewer than a third of the stored columns remain
@@ -33,7 +33,7 @@ class DenseDesign(FirstReadDesign):
         Means, of shape (m, 1), and inverse scales, of shape (m,), of the columns of a larger matrix
         that contains X.
     columns : ndarray of int or None, default None
-        Indices of the columns to use, in the order of ``moments``; all by default.
+        Indices of the columns to use, in the order of ``moments``; by default, all columns.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class DenseDesign(FirstReadDesign):
         return new
 
     def stored_columns(self, positions: np.ndarray) -> np.ndarray:
-        """Return the raw values of some features, of shape (n_samples, len(positions))."""
+        """Return the raw values of the features at ``positions``, one column per feature."""
         return self._gathered()[:, positions if self._columns is None else self._columns[positions]]
 
     def matrix(self) -> np.ndarray:

@@ -10,10 +10,10 @@ from .piecewise_linear import encoded, evenly_spaced, hat_basis
 
 
 class ExplicitDesign(Design):
-    """Matrix of all standardised columns in memory; scores and gradients are BLAS products.
+    """Design that stores the matrix of all standardised columns in memory.
 
-    Other designs give the same results without forming the matrix. This design is their reference
-    in tests.
+    Scores and gradients are BLAS products. Other designs give the same results without forming the
+    matrix. This design is their reference in tests.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class ExplicitDesign(Design):
     inv : ndarray of shape (n_features,)
         Inverse scale of each feature.
     n_knots : int, default 1
-        Number of columns that form the response curve.
+        Number of columns per feature that form the response curve.
     knots : ndarray of shape (n_features, n_knots) or None, default None
         Knots of each feature; None for linear responses.
     missing : ndarray of shape (n_features, n_samples), bool, or None, default None
@@ -58,7 +58,7 @@ class ExplicitDesign(Design):
 
     @classmethod
     def piecewise_linear(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray) -> Self:
-        """Create a design of piecewise-linear responses.
+        """Create a design with piecewise-linear responses.
 
         Values are rounded to the one-byte codes that larger designs use.
         """

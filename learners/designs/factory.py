@@ -25,13 +25,13 @@ def as_out_of_core(X: Matrix) -> OutOfCoreMatrix | None:
     Parameters
     ----------
     X : object
-        Data passed to ``fit`` or ``predict``. A ``numpy.memmap`` counts as an array; to read it in
-        blocks, wrap it with `on_disk`.
+        Data passed to ``fit`` or ``predict``. A ``numpy.memmap`` is treated as an array; to read it
+        in blocks, wrap it with `on_disk`.
 
     Returns
     -------
     OutOfCoreMatrix or None
-        The wrapped data; None for data that scikit-learn's validation accepts.
+        Wrapped data, or None for data that scikit-learn's validation accepts.
     """
     module = type(X).__module__.split(".")[0]
     if isinstance(X, OutOfCoreMatrix):
@@ -60,7 +60,7 @@ def make_design(
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
         Response to each feature.
     random_state : int, RandomState or None, default None
-        Random seed of subsampling.
+        Random seed for subsampling.
 
     Returns
     -------

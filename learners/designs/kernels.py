@@ -23,7 +23,7 @@ _FEW, _TILE = 64, 512
 
 
 def encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.ndarray) -> None:
-    """Write the codes of a block of rows of m columns for any knots, of shape (m, n_bins + 1)."""
+    """Write the codes of a block of rows of m columns, given knots of shape (m, n_bins + 1)."""
     for first in range(0, len(knots), _FEW):
         x, edges = X[:, first : first + _FEW], knots[first : first + _FEW]
         bins = np.zeros(x.shape, np.uint8)

@@ -38,7 +38,7 @@ _STRETCHES = 4  # minimum number of row ranges in a random subset
 def random_part(
     rows: Sequence[slice], sample_weight: np.ndarray, share: float, random: np.random.RandomState
 ) -> tuple[Sequence[int], float]:
-    """Draw random row ranges that cover a fraction of all rows; also return a weight factor."""
+    """Draw random ranges of rows, and compute the factor that corrects the row weights."""
     if share >= 1.0:
         return range(len(rows)), 1.0
     chosen = np.sort(random.permutation(len(rows))[: max(1, round(share * len(rows)))])
@@ -50,8 +50,8 @@ class OutOfCoreDesign(FirstReadDesign):
     """Base class of designs that load the remaining columns into memory once they fit.
 
     The first pass computes the moments and the first gradient. As soon as the remaining columns fit
-    into half of the memory limit, they are read once more and kept as a design in memory. Polishing
-    reuses this design.
+    into half of the memory limit, they are read once more and kept as a design in memory.
+    Refinement uses the same design.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class OutOfCoreDesign(FirstReadDesign):
         return missing
 
     def in_memory(self) -> Design:
-        """Return the design in memory, reading only columns that are not in memory."""
+        """Return the design in memory; only columns that are not yet in memory are read."""
         for have, design in self._pieces:
             if np.isin(self.columns, have).all():
                 return design.keep(np.searchsorted(have, self.columns))
@@ -133,7 +133,7 @@ class OutOfCoreDesign(FirstReadDesign):
 
 
 class BlockDesign(OutOfCoreDesign):
-    """Linear responses to the columns of a file.
+    """Design with linear responses to the columns of a file.
 
     A step reads the remaining columns once, in blocks of whole rows. It reads them twice if the
     chunks of the file are too tall for blocks of whole rows, or if the loss is pairwise.
@@ -141,11 +141,11 @@ class BlockDesign(OutOfCoreDesign):
     Parameters
     ----------
     source : Source
-        Matrix of all columns; its ``memory_limit`` and ``subsample`` apply.
+        Matrix of all columns, whose ``memory_limit`` and ``subsample`` are used.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     random_state : int, RandomState or None, default None
-        Random seed of subsampling.
+        Random seed for subsampling.
 
     References
     ----------
@@ -339,7 +339,7 @@ class BlockDesign(OutOfCoreDesign):
 
 
 class PiecewiseBlockDesign(BlockDesign):
-    """Piecewise-linear responses to the columns of a file, encoded on reading.
+    """Design with piecewise-linear responses to the columns of a file, which are encoded when read.
 
     The remaining columns are kept in memory as one-byte codes. The knots require one additional
     pass over the file to compute the range of each column. Quantiles require whole columns, so a
@@ -348,13 +348,13 @@ class PiecewiseBlockDesign(BlockDesign):
     Parameters
     ----------
     source : Source
-        Matrix of all columns; its ``memory_limit`` and ``subsample`` apply.
+        Matrix of all columns, whose ``memory_limit`` and ``subsample`` are used.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     response : PiecewiseLinear
         Piecewise-linear response.
     random_state : int, RandomState or None, default None
-        Random seed of subsampling.
+        Random seed for subsampling.
 
     References
     ----------

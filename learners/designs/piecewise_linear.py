@@ -12,7 +12,7 @@ from .base import COMPACT_RATIO, Design, inverse_scale
 
 
 class CodedDesign(Design):
-    """Base class of piecewise-linear responses computed from one-byte codes.
+    """Base class of designs with piecewise-linear responses computed from one-byte codes.
 
     A subclass stores the codes. It implements sums of table entries (``_table_scores``), histograms
     (``_histograms``) and access to the codes of a feature (``_codes_of``).
@@ -65,7 +65,7 @@ class CodedDesign(Design):
 
 
 class PiecewiseDesign(CodedDesign):
-    """Piecewise-linear responses (section 4.1 of [1]_) computed from one-byte codes in memory.
+    """Design with piecewise-linear responses ([1]_, section 4.1) and one-byte codes in memory.
 
     A code is the position of a value relative to the knots, rounded to 1 / ``sublevels`` of a bin;
     see ``kernels``. The expanded matrix is never formed.
@@ -89,8 +89,8 @@ class PiecewiseDesign(CodedDesign):
         Means, of shape (m, width), and inverse scales, of shape (m,), of the features of a larger
         matrix that contains the codes.
     features : ndarray of int or None, default None
-        Indices of the features of ``codes`` to use, in the order of ``moments`` and ``knots``; all
-        by default.
+        Indices of the features of ``codes`` to use, in the order of ``moments`` and ``knots``; by
+        default, all features.
     knots : ndarray of shape (m, B + 1) or None, default None
         Knots that define the codes.
 
@@ -170,21 +170,22 @@ class PiecewiseDesign(CodedDesign):
         return new
 
     def stored_columns(self, positions: np.ndarray) -> np.ndarray:
-        """Return the codes of some features, of shape (n_blocks, len(positions), kernels.ROWS)."""
+        """Return the codes of the features at ``positions``."""
         return self.codes[:, self.features[positions]]
 
 
 def in_blocks(column: np.ndarray) -> np.ndarray:
-    """Arrange a column in blocks of rows, of shape (n_blocks, ROWS), padded with zeros."""
+    """Reshape a column to blocks of rows, of shape (n_blocks, ROWS), padded with zeros."""
     padded = np.zeros((-(-len(column) // kernels.ROWS), kernels.ROWS), column.dtype)
     padded.ravel()[: len(column)] = column
     return padded
 
 
 def histograms(codes: np.ndarray, features: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Sum the entries of a column by feature and code, as an array of shape (f, 256).
+    """Sum the entries of ``column`` over the rows with each code of each feature.
 
-    ``codes`` has shape (n_blocks, m, ROWS); ``features`` are f indices along its second axis.
+    ``codes`` has shape (n_blocks, m, ROWS), and ``features`` are f indices along its second axis.
+    The result has shape (f, 256).
     """
     out = np.empty((len(features), 256))
     parallel_ranges(
@@ -312,7 +313,7 @@ def block_moments(histogram: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray,
     Parameters
     ----------
     histogram : ndarray of shape (m, 256)
-        Total weight of the rows with each code and feature.
+        Total weight of the rows with each code, for each feature.
     basis : ndarray of shape (256, width)
         Basis from :func:`hat_basis`.
 

@@ -99,7 +99,7 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
     Returns
     -------
     PiecewiseLinear or None
-        None for linear responses.
+        Response object, or None for linear responses.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
 def width_of(response: PiecewiseLinear | None) -> int:
     """Return the number of columns per feature, excluding the column for NaN.
 
-    It is the number of knots for piecewise-linear responses, and 1 otherwise.
+    This is the number of knots for piecewise-linear responses, and 1 for linear responses.
     """
     return 1 if response is None else response.n_bins + 1
 

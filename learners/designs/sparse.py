@@ -33,7 +33,7 @@ def canonical(X: Any) -> Any:
 
 
 class SparseDesign(Design):
-    """Linear responses to a SciPy sparse matrix in CSR or CSC format.
+    """Design with linear responses to a SciPy sparse matrix in CSR or CSC format.
 
     Centring is applied to the results, so the matrix is neither densified nor copied. Dropped
     columns remain stored with a zero coefficient. Once few columns remain, they are copied.
@@ -150,9 +150,9 @@ class SparseDesign(Design):
         return new
 
     def damp(self, n_rows: float) -> None:
-        """Increase each variance as if one more of ``n_rows`` rows were non-zero.
+        """Increase the variance of each column as if it had one more non-zero value.
 
-        Columns with few non-zero values then do not dominate the other columns.
+        Columns with few non-zero values among the ``n_rows`` rows then do not dominate the others.
         """
         self.inv = self.inv / np.sqrt(1.0 + self._mean_square / n_rows * self.inv**2)
 
@@ -168,7 +168,7 @@ class SparseDesign(Design):
 
 
 class SparseBlockDesign(SparseDesign):
-    """Linear responses to a sparse matrix in files, which each step reads once.
+    """Design with linear responses to a sparse matrix in files, which each step reads once.
 
     The first pass computes the moments. Columns are loaded into a :class:`SparseDesign` once the
     memory limit allows. Until then, whenever half of the stored values have been dropped, the
@@ -177,7 +177,7 @@ class SparseBlockDesign(SparseDesign):
     Parameters
     ----------
     source : SparseSource
-        Matrix of all columns; its ``memory_limit`` applies.
+        Matrix of all columns, whose ``memory_limit`` is used.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
 

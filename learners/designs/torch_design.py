@@ -15,7 +15,7 @@ BLOCK_ROWS = 16384  # maximum number of rows summed in single precision
 
 
 class TorchDesign(Design):
-    """Linear responses to the columns of a tensor, on its device.
+    """Design with linear responses to the columns of a tensor, on its device.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class TorchDesign(Design):
 
 
 class TorchPiecewiseDesign(CodedDesign):
-    """Piecewise-linear responses computed from one-byte codes in a torch tensor.
+    """Design with piecewise-linear responses computed from one-byte codes in a torch tensor.
 
     A score is a sum of table entries over the features, with a table of 256 numbers per feature. A
     gradient is a histogram of codes.

@@ -188,8 +188,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
     ) -> tuple[Score, dict[int, list[tuple[np.ndarray, np.ndarray]]]]:
         """Return a function that scores solutions on held-out rows, and what it collects.
 
-        For a classifier, the function collects the held-out rows and predicted scores of each
-        size.
+        For a classifier, the function collects the held-out rows and predicted scores of each size.
         """
         scorer = check_scoring(self, self.scoring)
         model = copy.copy(self)  # reused for all solutions
@@ -261,7 +260,7 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         Rule that chooses the size from the mean scores. "explained" selects the smallest size that
         achieves 97% of the best size's improvement over a constant model. "best" selects the size
         with the best score. "one_se" selects the smallest size within one standard error of the
-        best. If 0 is among the sizes, a constant model is chosen unless some size is better.
+        best. If 0 is among the sizes, a constant model is chosen unless another size is better.
         ``n_features_to_select="auto"`` and ``annealed select`` require an improvement of more than
         one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
@@ -278,9 +277,9 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     sizes_ : ndarray of shape (n_sizes,), int
         Sizes tried, in ascending order.
     cv_scores_ : ndarray of shape (n_folds, n_sizes)
-        Held-out scores; only with ``criterion="cv"``.
+        Held-out scores; only available with ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
-        Value of the information criterion at each size; only with ``criterion="ebic"``.
+        Value of the information criterion at each size; only available with ``criterion="ebic"``.
     calibration_ : tuple of (float, float) or None
         Slope a and flip rate f of the probabilities f + (1 - 2 f) / (1 + exp(-a score)), or
         softmax(a scores) for more than two classes. They minimise the log loss on the held-out
@@ -322,7 +321,7 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     cv : int, splitter or None, default None
         Cross-validation splitter or number of folds; None means five folds.
     scoring : str, function or None, default None
-        scikit-learn scorer; R^2 by default.
+        scikit-learn scorer; by default, R^2.
     criterion : {"cv", "ebic"}, default "cv"
         Criterion that chooses the size. "cv" is cross-validation along one path per fold. "ebic" is
         the extended Bayesian information criterion along a single path, which is several times
@@ -331,7 +330,7 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
         Rule that chooses the size from the mean scores. "explained" selects the smallest size that
         achieves 97% of the best size's improvement over a constant model. "best" selects the size
         with the best score. "one_se" selects the smallest size within one standard error of the
-        best. If 0 is among the sizes, a constant model is chosen unless some size is better.
+        best. If 0 is among the sizes, a constant model is chosen unless another size is better.
         ``n_features_to_select="auto"`` and ``annealed select`` require an improvement of more than
         one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
@@ -348,9 +347,9 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     sizes_ : ndarray of shape (n_sizes,), int
         Sizes tried, in ascending order.
     cv_scores_ : ndarray of shape (n_folds, n_sizes)
-        Held-out scores; only with ``criterion="cv"``.
+        Held-out scores; only available with ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
-        Value of the information criterion at each size; only with ``criterion="ebic"``.
+        Value of the information criterion at each size; only available with ``criterion="ebic"``.
     loss_, support_, coef_, intercept_, ridge_, refinement_
         As in :class:`FSARegressor`.
 

@@ -76,7 +76,7 @@ class FSAParameters:
 
 
 class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParameters):
-    """Base class of the FSA estimators: fitting, fitted attributes and scores.
+    """Base class of the FSA estimators, with fitting, fitted attributes and scores.
 
     The estimators minimise, over the coefficients theta and the intercept,
 
@@ -91,13 +91,13 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     support_ : ndarray of shape (n_features,), bool
         Mask of the selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients of linear responses; 0 for columns that are not selected. Ranking and
-        regression with one target have the first shape. Classification with two classes has a
-        single row, and several classes or targets have one row each.
+        Coefficients of linear responses; 0 for columns that are not selected. It has the first
+        shape for ranking and for regression with one target. For two classes, it has a single row,
+        and for several classes or targets, it has one row for each.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept of each output.
     ridge_ : float
-        Ridge penalty of the fit.
+        Ridge penalty of the final fit.
     refinement_ : str
         Description of the refinement and of the automatic settings.
     alternatives_ : dict of int to list of (int, float)
@@ -113,7 +113,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     missing_responses_ : ndarray of shape (k, n_outputs)
         Response to NaN; 0 if the training data had no NaN in the column.
     feature_importances_ : ndarray of shape (n_features,)
-        Root mean square of each feature's standardised coefficients; 0 if not selected.
+        Root mean square of each feature's standardised coefficients; 0 for features that are not
+        selected.
     loss_curve_ : ndarray of shape (n_iter_,)
         Mean training loss before each step.
     n_iter_ : int
@@ -173,7 +174,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Raises
         ------
         ValueError
-            If a parameter is not valid. The message states its name, its value and the expectation.
+            If a parameter is not valid. The message states its name, its value and the expected
+            values.
         """
         return FitSettings.of(
             vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__
@@ -393,9 +395,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     n_features_to_select : int, float or "auto", default 10
         Number k of features to select, or a fraction of the features in (0, 1]. If the constraints
         define groups, k is the number of groups. If k exceeds the number of features, all are
-        selected, and a warning is issued. "auto" minimises the extended BIC along one path. If the
-        rows suffice to estimate fewer than ten coefficients, "auto" minimises the loss in five-fold
-        cross-validation instead. It may select no features.
+        selected, and a warning is issued. "auto" minimises the extended BIC along one path. If
+        there are too few rows to estimate ten coefficients, "auto" instead minimises the loss in
+        five-fold cross-validation. It may select no features.
     loss : str or Loss, default "auto"
         Loss to minimise. With more than two classes, a margin loss is applied to the differences
         between class scores, and all classes share one support.
@@ -518,7 +520,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         forgetting: float = 1.0,
         refresh: bool = True,
     ) -> Self:
-        """Add a batch of rows and fit on all rows so far; see :meth:`FSARegressor.partial_fit`.
+        """Add a batch of rows, and fit the model on all rows so far.
 
         Parameters
         ----------
@@ -533,7 +535,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         forgetting : float, default 1.0
             Factor for the weights of all earlier rows, in (0, 1].
         refresh : bool, default True
-            Whether to fit now. False only adds the rows; call :meth:`refresh` to fit.
+            Whether to fit the model. If False, the rows are only added; call :meth:`refresh` to
+            fit.
 
         Returns
         -------
@@ -577,8 +580,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One score per row for two classes, positive for ``classes_[1]``; otherwise one score per
-            class.
+            For two classes, one score per row, which is positive if ``classes_[1]`` is predicted;
+            otherwise, one score per class.
         """
         return self._of_classes(self._scores(X, offset))
 
@@ -600,7 +603,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         return rowwise(self.labels, self.decision_function(X, offset), dtype=self.classes_.dtype)
 
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Predict class probabilities; unless the loss is logistic, scores are mapped to (0, 1).
+        """Predict class probabilities.
+
+        Unless the loss is logistic or multinomial, the probabilities are scores mapped to (0, 1).
 
         Parameters
         ----------
@@ -628,7 +633,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     ----------
     n_features_to_select : int, float or "auto", default 10
         Number of features to select, as in :class:`FSAClassifier`. "auto" uses five-fold
-        cross-validation if the rows suffice to estimate fewer than 30 coefficients.
+        cross-validation if there are too few rows to estimate 30 coefficients.
     loss : str or Loss, default "auto"
         Loss to minimise.
 
@@ -724,7 +729,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         forgetting: float = 1.0,
         refresh: bool = True,
     ) -> Self:
-        """Add a batch of rows and fit on all rows so far.
+        """Add a batch of rows, and fit the model on all rows so far.
 
         The result equals that of :meth:`fit` on all these rows, up to rounding.
 
@@ -740,7 +745,8 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
             Factor for the weights of all earlier rows, in (0, 1]; values below 1 track drifting
             data.
         refresh : bool, default True
-            Whether to fit now. False only adds the rows; call :meth:`refresh` to fit.
+            Whether to fit the model. If False, the rows are only added; call :meth:`refresh` to
+            fit.
 
         Returns
         -------
@@ -799,7 +805,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """Compute R^2, the fraction of deviance explained (log link) or the concordance (Cox).
+        """Compute R^2 or, depending on the loss, another score.
 
         Parameters
         ----------
@@ -815,6 +821,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Returns
         -------
         float
-            Score; higher is better.
+            R^2. For losses with a log link, it is the explained fraction of the deviance, and for
+            the Cox loss, the concordance index. Higher values are better.
         """
         return self.loss_.quality(y, self.predict(X, offset), sample_weight)

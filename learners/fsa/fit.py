@@ -56,8 +56,8 @@ def solve(
     settings : FitSettings
         Settings with a numeric ``size``.
     start : (kept, coef, intercept) or None
-        Starting point of annealing, used if the shapes match. None means zero coefficients and the
-        best constant.
+        Starting point of annealing, used if the shapes match. None means coefficients of zero and
+        the best constant as intercept.
     callbacks : sequence of functions
         Functions called as ``callback(step, state)`` after each step.
     """
@@ -151,7 +151,7 @@ def solve_path(
 
 
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
-    """Return, for each size, whether annealing uses a ridge."""
+    """Return, for each size, whether annealing uses a ridge penalty."""
     columns = sizes * problem.columns_per_unit
     return np.array(
         [decide(problem.facts, settings, k).annealing_ridge > 0.0 for k in columns.tolist()], bool
@@ -160,7 +160,7 @@ def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.nda
 
 @contextmanager
 def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
-    """Context manager for a fit: sets the number of threads and locates non-finite values of X."""
+    """Context manager for a fit, which limits the threads and locates non-finite values in X."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
         with problem_size(n_values(problem.X) * width, settings.n_threads):
@@ -192,7 +192,7 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
 
 
 def best_constant(problem: FitProblem, settings: FitSettings, design: Design) -> Solution:
-    """Return the solution without features, which is the best constant."""
+    """Return the solution without features, which predicts the best constant."""
     loss, weight, q = problem.loss, problem.sample_weight, problem.y.shape[1]
     intercept = np.zeros(q)
     if settings.fit_intercept:
@@ -322,8 +322,7 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
     """Return the number of features after each step.
 
     The schedule leads to the largest size, and the other sizes follow. With a refinement, the
-    schedule is cut off at the largest size, because a refit is better than further gradient
-    steps.
+    schedule is cut off at the largest size, because a refit is better than further gradient steps.
     """
     counts = step_counts(plan.schedule, n_units, int(sizes[-1]), plan.n_steps)
     if settings.refinement is not None:
@@ -335,7 +334,7 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
 
 
 def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
-    """Return an equivalent problem with far fewer rows if that saves time, else the same
+    """Return an equivalent problem with far fewer rows if that saves time; otherwise, the same
     problem."""
     if not (_by_moments(problem, settings) and condenses(problem.facts)):
         return problem
@@ -388,7 +387,7 @@ def _on(moments: Moments, problem: FitProblem) -> FitProblem:
 
 
 def with_class_counts(problem: FitProblem) -> FitProblem:
-    """Set the number of rows in the rarest class from the means of the targets -1 and +1."""
+    """Set the number of rows in the rarest class, given targets encoded as -1 and +1."""
     if problem.classification:
         positive = 0.5 * (problem.weight @ (1.0 + problem.y))
         problem.facts = replace(

@@ -169,7 +169,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If ``k`` is not on the path.
+            If ``k`` is not in ``sizes_``.
         """
         check_is_fitted(self, "sizes_")
         where = np.flatnonzero(self.sizes_ == k)

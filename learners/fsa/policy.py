@@ -135,7 +135,7 @@ class Facts:
 
     @property
     def very_sparse(self) -> bool:
-        """Whether the columns are mostly zero, as for word counts."""
+        """Whether the columns are mostly zero, as with word counts."""
         return self.sparse and self.share_stored <= MAX_STORED
 
 
@@ -150,20 +150,20 @@ class Plan:
     step_share : float
         Factor for the default step size of the loss.
     few_rows : bool
-        Whether the rows suffice to estimate fewer coefficients than the size requires.
+        Whether there are too few rows to estimate all coefficients of the model reliably.
     annealing_ridge : float
-        Ridge during annealing; 0 for none.
+        Ridge penalty during annealing; 0 means no penalty.
     refinement : {"none", "gradient", "newton", "exchange"}
         Refinement method.
     newton : bool
         Whether Newton steps on all columns of the support are affordable.
     keeps_sparse : bool
-        Whether Newton's method uses the sparse columns.
+        Whether Newton's method uses the sparse columns without converting them to a dense matrix.
     raw_ridge : bool
         Whether an automatic ridge penalty applies in raw column units, so that columns with few
         non-zeros (such as rare words) do not dominate.
     search : bool
-        Whether exchanges are followed by a longer search if the labels look noisy.
+        Whether exchanges are followed by a longer search if the labels appear to be noisy.
     checks_swaps : bool
         Whether exchanges may overfit, so that the fit with exchanges is compared with a fit that
         uses shrinkage instead.
@@ -212,8 +212,8 @@ def decide(
         Number of selected columns of the design: the number of features times the width of a
         response.
     along_path : bool, default False
-        Whether the size is one of many. Passes over all columns are then avoided, and features are
-        exchanged only on request.
+        Whether the model is one of many along a path. Passes over all columns are then avoided, and
+        features are exchanged only if the settings require it.
 
     Returns
     -------
@@ -372,7 +372,7 @@ def condenses(facts: Facts) -> bool:
 
 
 def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:
-    """Return whether the longer search follows the exchanges.
+    """Return whether the exchanges are followed by the longer search.
 
     ``share_wrong`` is the fraction of training rows that are still misclassified.
     """
@@ -406,7 +406,8 @@ def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:
     """Return the two settings that cross-validation compares, one with exchanges and one with
     shrinkage.
 
-    Both are applied to the folds and to all rows, even if there are too few rows for exchanges.
+    Both settings are used for the folds and for all rows, even if there are too few rows for
+    exchanges.
     """
     given = settings.refinement
     if not settings.chooses_ridge or given is None or isinstance(given.exchange, bool):

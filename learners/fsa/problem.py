@@ -164,15 +164,15 @@ class FitProblem:
         return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
 
     def bounds_of(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray, ...]:
-        """Return the bounds on standardised coefficients, of shape (k, 1, 1).
+        """Return the bounds on the standardised coefficients, of shape (k, 1, 1).
 
-        The design contains only the features ``kept``.
+        The design contains only the k features ``kept``.
         """
         unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
 
     def project(self, state: "Annealed | Solution") -> None:
-        """Project the coefficients onto the bounds and the monotone responses."""
+        """Project the coefficients onto the constraints: bounds and monotone responses."""
         if self.bounds is not None:
             np.clip(state.coef, *self.bounds_of(state.kept, state.design), out=state.coef)
         if self.monotone is not None:

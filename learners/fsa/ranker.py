@@ -79,7 +79,7 @@ class FSARanker(FSAEstimator):
         X : array or sparse matrix of shape (n_samples, n_features)
             Training data.
         y : array of shape (n_samples,) or None, default None
-            Relevance grades, where higher is better; not needed with ``pairs``.
+            Relevance grades, where higher grades are better; not required if ``pairs`` is given.
         qid : array of shape (n_samples,) or None, default None
             Query of each item. Only items of the same query are compared. If neither ``qid`` nor
             ``pairs`` is given, all items belong to one query.
@@ -97,8 +97,8 @@ class FSARanker(FSAEstimator):
         Raises
         ------
         ValueError
-            If no pair has a preference, X contains NaN with linear responses, or a parameter is out
-            of range.
+            If no pair of items expresses a preference, X contains NaN with linear responses, or a
+            parameter is out of range.
         """
         settings = self.fit_settings()
         with rollback_on_error(self):
@@ -164,7 +164,7 @@ class FSARanker(FSAEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Scores; higher is better.
+            Scores; higher scores are better.
         """
         return self._scores(X)[:, 0]
 

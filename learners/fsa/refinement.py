@@ -51,8 +51,8 @@ def refine(
     solution : Solution
         Solution at ``state``; it is changed in place.
     along_path : bool, default False
-        Whether the size is one of many. Passes over all columns are then avoided, and features are
-        exchanged only on request.
+        Whether the model is one of many along a path. Passes over all columns are then avoided, and
+        features are exchanged only if the settings require it.
     previous : Solution or None, default None
         Solution of the previous size; its ridge is the initial guess.
     """
@@ -98,7 +98,7 @@ def refine(
 def support_problem(
     problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE
 ) -> SupportProblem:
-    """Return the problem of fitting a given support of the design with a ridge penalty."""
+    """Return the problem of fitting the given features of the design with a ridge penalty."""
     return SupportProblem(
         problem.y,
         problem.loss,

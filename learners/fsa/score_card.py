@@ -67,7 +67,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     support_ : ndarray of shape (n_features,), bool
         Mask of the columns with a rule.
     knots_, responses_, missing_responses_ : ndarray
-        Step functions of the score card in log odds; see :class:`LogitBoostClassifier`.
+        Step functions of the columns, in log odds; see :class:`LogitBoostClassifier`.
     n_features_in_ : int
         Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -245,7 +245,7 @@ def candidate_rules(
         Column of each rule, in ascending order.
     thresholds : ndarray of shape (n_rules,)
         Threshold of each rule. The thresholds of a column exceed its minimum and are in ascending
-        order. NaN denotes the rule ``is missing`` of a column with NaN.
+        order. NaN denotes the rule ``is missing`` for a column that contains NaN.
     """
     ordered, features = np.sort(X[weight > 0], axis=0), np.arange(X.shape[1])  # NaN comes last
     with problem_size(X.size * n_thresholds):

@@ -30,11 +30,11 @@ class Constraints(BaseEstimator):
         ``(0, None)`` means non-negative. The interval must contain 0. Bounds require one output and
         linear responses, and they disable feature exchanges.
     monotone : dict or array of shape (n_features,), or None, default None
-        Columns in which the scores are non-decreasing (+1) or non-increasing (-1), given as
-        ``{column: direction}`` or as +1, 0 or -1 for each column. A linear response has a
-        coefficient of this sign. A piecewise-linear response is monotone, except for the response
-        to NaN. With two classes, the direction refers to the score of the second class. Monotone
-        columns require one output and disable feature exchanges.
+        Directions in which scores may change with the columns, given as ``{column: direction}`` or
+        as one value per column: +1 (non-decreasing), -1 (non-increasing) or 0 (either). A linear
+        response has a coefficient of this sign. A piecewise-linear response is monotone, except for
+        the response to NaN. With two classes, the direction refers to the score of the second
+        class. Monotone columns require one output and disable feature exchanges.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Refinement(BaseEstimator):
           fewer than ten per coefficient. With too few rows, annealing uses a ridge instead (0.01,
           or 0.1 for the squared loss), which selects the common signal of correlated columns;
         * True or False: always or never;
-        * "cv": as "auto", but three-fold cross-validation chooses between exchanges and shrinkage
+        * "cv": like "auto", but three-fold cross-validation chooses between exchanges and shrinkage
           if there are at most 1,000 rows.
     ridge : float or "auto", default "auto"
         Non-negative factor s of the penalty ``s * ||theta||^2`` on standardised coefficients in the
@@ -116,7 +116,8 @@ class Refinement(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is not valid. The message states its name, its value and the expectation.
+            If a parameter is not valid. The message states its name, its value and the expected
+            values.
         """
         check_choice("exchange", self.exchange, ("auto", "cv", True, False))
         check_choice("search", self.search, ("auto", False))
@@ -127,7 +128,7 @@ class Refinement(BaseEstimator):
 
 @dataclass
 class FitSettings:
-    """Validated parameters of one fit, which the docstrings of the estimators describe.
+    """Validated parameters of one fit.
 
     Attributes
     ----------
@@ -144,12 +145,14 @@ class FitSettings:
     n_steps : int
         Number of annealing steps.
     named_schedule : bool
-        Whether the schedule was given by name. Its speed and number of steps are then automatic.
+        Whether the schedule was given by name. Its speed and number of steps are then chosen
+        automatically.
     learning_rate : float or None
         Step size; None means the default of the loss.
     momentum, auto_momentum : float or None, float
-        Momentum, and the default momentum, which applies if the first is None. Losses whose steps
-        are longer than their curvature allows use 0 instead of the default.
+        Momentum, and the default momentum, which is used if the first is None. For losses whose
+        default step size exceeds the limit set by their curvature, 0 is used instead of the
+        default.
     refinement : Refinement or None
         Refinement after annealing; None for the algorithm of the paper.
     fit_intercept : bool
@@ -164,18 +167,19 @@ class FitSettings:
         Whether the size or the refinement has yet to be chosen, by a criterion or by
         cross-validation.
     few_rows : bool or None
-        Whether rows count as few according to cross-validation. None applies the rule of
-        ``Refinement``.
+        Whether the fit is treated as having few rows, as decided by cross-validation. If None, the
+        rule of ``Refinement`` applies.
     annealing_ridge : float or None
-        Ridge of annealing with few rows; None means the default.
+        Ridge penalty during annealing if there are few rows; None means the default.
     names_alternatives : bool
         Whether to compute ``alternatives_``.
     exchange_along_path : bool
         Whether to exchange features at each size of a path if this takes about ten milliseconds.
     chooses_ridge : bool
-        Whether the ridge of the fit is automatic.
+        Whether the ridge penalty is chosen automatically.
     fit_prior, ridge : Prior or None, float
-        Prior of the final fit (including the user's ridge), and total ridge.
+        Prior of the final fit, which includes the user's ridge penalty, and the total ridge
+        penalty.
     """
 
     size: int | float | str
@@ -227,18 +231,19 @@ class FitSettings:
         Parameters
         ----------
         parameters : mapping
-            Constructor arguments; a missing size means "auto".
+            Constructor arguments; if the size is missing, it is "auto".
         tasks : tuple of str
             Tasks whose losses are valid.
         mu, momentum, n_bins
-            Values for "auto" and for settings given by name.
+            Values used for parameters that are "auto" or given by name.
         title : str
             Title of the progress bar if the fit is verbose.
 
         Raises
         ------
         ValueError
-            If a parameter is not valid. The message states its name, its value and the expectation.
+            If a parameter is not valid. The message states its name, its value and the expected
+            values.
         """
         p, auto = parameters, {name: _is_auto(value) for name, value in parameters.items()}
         refinement = Refinement() if auto["refinement"] else p["refinement"]

@@ -211,7 +211,7 @@ def held_out(
     sizes: np.ndarray,
     score: Score,
 ) -> np.ndarray:
-    """Compute held-out scores, of shape (n_folds, n_sizes), at the ascending ``sizes``.
+    """Compute held-out scores, of shape (n_folds, n_sizes), for ascending ``sizes``.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def held_out(
         Settings of the fits. Exchanges chosen by cross-validation start from a separate annealing
         run for each size.
     splits : sequence of (ndarray of int, ndarray of int)
-        Rows to fit on and rows to score.
+        For each fold, the rows to fit and the rows to score.
     sizes : ndarray of int
         Numbers of features, in ascending order.
     score : function

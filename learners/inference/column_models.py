@@ -50,7 +50,7 @@ def common_factors(Z: np.ndarray) -> np.ndarray:
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
-    """Standardise columns to mean 0 and variance 1 in double precision; constant columns become
+    """Standardise columns to mean 0 and variance 1 in double precision; constant columns are set to
     0."""
     Z = np.asarray(X, dtype=float) - X.mean(axis=0)
     scale = Z.std(axis=0)
@@ -74,8 +74,8 @@ def column_residuals(
     targets : ndarray of shape (n_samples, n_targets)
         Columns, or functions of columns, with mean 0.
     excluded : sequence of ndarray of int
-        Columns that must not predict each target: the column itself and the other columns of its
-        group.
+        For each target, the columns that must not be used to predict it: the column itself and the
+        other columns of its group.
 
     Returns
     -------

@@ -74,8 +74,8 @@ def conditional_pvalues(
     settings : FitSettings
         Settings of the fit.
     candidates : ndarray of int or None, default None
-        Units to test. The target is predicted from the same number of units. None means the units
-        that a fit selects, with the sizes from :func:`sizes_to_test`.
+        Units to test. The target is predicted from the same number of units. If None, a fit selects
+        the units, and :func:`sizes_to_test` determines both numbers.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def fits_without(
     candidates: np.ndarray,
     size: int,
 ) -> tuple[SupportProblem, list[Fit]]:
-    """Fit the target without each candidate; return the problem and one fit per candidate.
+    """Fit the target without each candidate, and return the problem and one fit per candidate.
 
     If the fit to all units omits the candidate, this fit is used. Otherwise, the weaker half of the
     units in this fit is replaced by the units that have the steepest gradients without the

@@ -158,7 +158,7 @@ def antisymmetric_statistics(
 
 
 def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
-    """Return the threshold of knockoffs+, Barber and Candes (2015), eq. (1.9).
+    """Return the threshold of knockoffs+, as in Barber and Candes (2015), eq. (1.9).
 
     For the statistics W, it is the smallest t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr.
 
@@ -179,7 +179,7 @@ def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
 
 
 def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
-    """Compute the mean e-values over draws of knockoffs, Ren and Barber (2024), eq. (8).
+    """Average the e-values over draws of knockoffs, as in Ren and Barber (2024), eq. (8).
 
     Each draw is thresholded at half of ``fdr``.
 
@@ -209,7 +209,7 @@ def exchangeability(
 
     Half of the columns are swapped with their knockoffs in random rows. The test compares the
     means, squares and cubes of the ranks of these columns, and their products with the other
-    columns. Under the hypothesis, every choice of rows gives the same distribution.
+    columns. Under the null hypothesis, the distribution is the same for every choice of rows.
 
     Parameters
     ----------

@@ -276,7 +276,7 @@ def selection_pvalues(
     y : array of shape (n_samples,)
         Training targets.
     **fit_params
-        Arguments as passed to the estimator's ``fit``.
+        Arguments that were passed to the estimator's ``fit``.
 
     Returns
     -------
@@ -310,10 +310,10 @@ def selection_pvalues(
 def curved_column(X: np.ndarray, targets: np.ndarray) -> int | None:
     """Return the column on which a target and another column depend nonlinearly, if any.
 
-    The squares of a column, without their linear part, are tested for covariance with the targets
-    and with the other columns. The level is 0.005 over all tests of each kind. Values are clipped
-    at three standard deviations to limit the influence of heavy tails. If several columns are
-    significant, the most significant one is returned.
+    The squares of a column, after removal of their linear trend, are tested for covariance with the
+    targets and with the other columns. The level is 0.005 over all tests of each kind. Values are
+    clipped at three standard deviations to limit the influence of heavy tails. If several columns
+    are significant, the most significant one is returned.
     """
     Z = standardised(np.clip(standardised(X), -3.0, 3.0))
     n, m = Z.shape
@@ -333,12 +333,12 @@ def curved_column(X: np.ndarray, targets: np.ndarray) -> int | None:
 
 
 def units_of(problem: FitProblem) -> np.ndarray:
-    """Return the unit index of each feature: its group or, without groups, the feature itself."""
+    """Return the index of each feature's group or, without groups, of the feature itself."""
     return np.arange(problem.n_features) if problem.groups is None else problem.groups
 
 
 def fit_settings_of(model: FSAEstimator) -> FitSettings:
-    """Return the settings of an estimator, for fits of given sizes."""
+    """Return the settings of an estimator for fits with given numbers of features."""
     return replace(model.fit_settings(), undecided=False, title=None)
 
 

@@ -1,7 +1,7 @@
 """Annealed bank: selection of atoms by annealing from thousands of random sparse frequencies.
 
-A few further rounds replace candidates by variations of the remaining atoms. The variations are
-moves of the Markov chains, without the acceptance rule.
+In a few additional rounds, candidates are replaced with variations of the remaining atoms. The
+variations are moves of the Markov chains, without the acceptance rule.
 """
 
 import numpy as np
@@ -104,8 +104,7 @@ def anneal_bank(
     rng : Generator
         Random number generator.
     n_components, n_bank, n_rounds : int
-        Number of atoms to select, number of candidates per round, and number of rounds after the
-        first.
+        Number of atoms to select, number of candidates per round, and number of additional rounds.
 
     Returns
     -------
@@ -158,7 +157,7 @@ def polished(
 ) -> Chain:
     """Improve the selected atoms by greedy moves, and fit their weights.
 
-    The moves drop useless columns and adjust frequencies.
+    The moves remove uninformative columns and adjust the frequencies.
 
     Parameters
     ----------

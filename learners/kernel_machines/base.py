@@ -60,13 +60,13 @@ def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
 
 
 def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sample index and position of every atom."""
+    """Return the index of the sample and the position within it for every atom."""
     sample, place = np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
     return sample, place
 
 
 def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
-    """Return the indicator matrix, of shape (n_samples, n_columns), of the columns in use."""
+    """Return a 0/1 matrix, of shape (n_samples, n_columns), of the columns used in each sample."""
     sample, place = atoms_in_use(kept)
     inside = np.arange(kept.columns.shape[2]) < kept.length[sample, place][:, None]
     columns = kept.columns[sample, place][inside]
@@ -80,7 +80,7 @@ def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
 
 
 def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
-    """Compute the mean transition counts per sample, a square matrix of order 1 + n_columns.
+    """Compute the mean transition counts per sample, a square matrix with 1 + n_columns rows.
 
     State 0 is the null state, and state j + 1 is column j.
     """

@@ -25,7 +25,7 @@ START_MASS, STOP_MASS, STEP_MASS = (
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AtomParameters:
-    """Parameters of the atoms and of their annealed selection."""
+    """Parameters of the atoms and of their selection by annealing."""
 
     n_components: int = 50
     max_order: int = 3

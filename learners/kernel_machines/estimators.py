@@ -59,7 +59,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     n_chains : int, default 2
         Number of chains or banks, at least 1. Their predictions are averaged.
     max_components : int, default 40
-        Maximum number of atoms, at least 1. Each needs 16 bytes per row.
+        Maximum number of atoms, at least 1. Each requires 16 bytes per row.
     expected_components : float, default 5.0
         Positive prior mean of the number of atoms.
     ridge : float, default 1.0
@@ -109,7 +109,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     acceptance_ : dict of str to float
         Acceptance rate of each type of move.
     r_hat_, effective_sample_size_ : dict of str to float
-        Convergence diagnostics [3]_ of each quantity; the worst over the outputs.
+        Convergence diagnostics [3]_ of each quantity: the worst over all outputs.
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
         Log likelihood and number of atoms during each chain.
     n_features_in_, feature_names_in_

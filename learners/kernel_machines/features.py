@@ -42,7 +42,7 @@ class SparseFourierFeatures(AtomFeatures):
         Table of informative columns and products of columns, from which half of the candidates are
         drawn; see :class:`SparseFourierClassifier`.
     n_bank : int, default 5000
-        Number of candidates per round, at least 1. Each candidate needs 8 bytes per row.
+        Number of candidates per round, at least 1. Each candidate requires 8 bytes per row.
     n_rounds : int, default 4
         Non-negative number of additional rounds, in which candidates similar to the remaining atoms
         are drawn.

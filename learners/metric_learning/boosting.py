@@ -38,7 +38,7 @@ class SparseMetric:
     matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def add(self, support: np.ndarray, values: np.ndarray, weight: float) -> None:
-        """Add ``weight`` times xi xi', where xi has the ``values`` in the columns ``support``."""
+        """Add ``weight * xi xi'``, where xi has the given values in the columns ``support``."""
         new = [int(c) for c in support if c not in self.columns]
         self.columns = self.columns + new
         self.matrix = np.pad(self.matrix, (0, len(new)))
@@ -46,7 +46,7 @@ class SparseMetric:
         self.matrix[np.ix_(at, at)] += weight * np.outer(values, values)
 
     def factor(self) -> np.ndarray:
-        """Return the factor L of W = L'L, of shape (rank, len(columns)), strongest direction first.
+        """Return the factor L of W = L'L, of shape (rank, len(columns)), in order of strength.
 
         The entry of largest absolute value in each row is positive.
         """
@@ -61,7 +61,7 @@ class SparseMetric:
 
     @classmethod
     def of(cls, path: Sequence[tuple[np.ndarray, np.ndarray, float]]) -> "SparseMetric":
-        """Create the metric that is the sum of the terms (support, values, weight) of a path."""
+        """Create the metric from a path, as the sum of its terms (support, values, weight)."""
         metric = cls()
         for support, values, weight in path:
             metric.add(support, values, weight)
@@ -79,12 +79,12 @@ class SparseMetric:
 
 
 def beside(base: Matrix, Z: np.ndarray) -> np.ndarray:
-    """Return coordinates for an initial metric W_0 = I: the standardised columns, followed by Z."""
+    """Return the standardised columns followed by Z, the coordinates if W_0 is the identity."""
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 
 def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> float:
-    """Minimise sum_i weight_i exp(-w g_i) over w >= 0 by bisection, Ma (thesis), eq. (2.13).
+    """Minimise sum_i weight_i exp(-w g_i), eq. (2.13) of Ma (thesis), over w >= 0 by bisection.
 
     If all g_i > 0, the sum has no minimum. The step w is then bounded by ``10 / mean |g|``, which
     corresponds to a loss of e^-10.
@@ -108,7 +108,7 @@ def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> floa
 
 
 class MetricBooster:
-    """Run of Algorithm 2.2 of Ma (thesis); each call of :meth:`step` adds one matrix of rank one.
+    """Run of Algorithm 2.2 of Ma (thesis), in which each :meth:`step` adds a rank-one matrix.
 
     Parameters
     ----------
@@ -133,9 +133,9 @@ class MetricBooster:
     path : list of (support, values, weight)
         Rank-one terms, one per step.
     leading : ndarray or None
-        Dense leading vector of the last step, from which the next search starts.
+        Dense leading eigenvector of the last step, which is the starting point of the next search.
     since_update : int
-        Number of steps since the last search for neighbours.
+        Number of steps since the neighbours were last searched.
     in_bag : ndarray of bool, shape (n,)
         Rows used by the last step.
     oob_improvement : float
@@ -184,7 +184,7 @@ class MetricBooster:
         self._find_neighbours(columns.base)
 
     def embedding(self) -> np.ndarray:
-        """Coordinates of the n training rows in the learnt subspace, of shape (n, rank)."""
+        """Coordinates of the training rows in the learnt subspace, of shape (n, rank)."""
         Z = self.columns.take(self.metric.columns) @ self.metric.factor().T.astype(
             self.columns.base.dtype
         )
@@ -203,7 +203,7 @@ class MetricBooster:
         self.since_update = 0
 
     def step(self) -> bool:
-        """Add one matrix of rank one; return False if no direction lowers the loss."""
+        """Add one matrix of rank one, or return False if no direction decreases the loss."""
         if self.path and self.since_update >= self.model.update_every:
             self._find_neighbours(self.embedding())
         support, values, g, size = self._search()

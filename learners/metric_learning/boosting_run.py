@@ -80,7 +80,7 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
 def subspace(
     X: Matrix, features: FeatureMap, columns: list[int], L: np.ndarray, identity: bool
 ) -> np.ndarray:
-    """Map raw rows X to a subspace: multiply the given columns of the feature map by L'.
+    """Map raw rows X to a subspace by multiplying columns of the feature map by L'.
 
     If the initial metric is the identity, the coordinates start with all columns of X.
     """
@@ -89,7 +89,7 @@ def subspace(
 
 
 def number_of_neighbours(n_neighbors: int | str, codes: np.ndarray, n_features: int) -> int:
-    """Resolve ``n_neighbors="auto"``, or limit a given number to the available rows.
+    """Resolve ``n_neighbors="auto"``, or limit a given number to the number of available rows.
 
     ``codes`` are the class codes of the training rows.
 
@@ -146,7 +146,7 @@ def class_scores(
 
 
 class BoostingRun:
-    """Boosting run on validated data, whose path covers every number of steps.
+    """Boosting run on validated data; its path contains the metric after every step.
 
     Parameters
     ----------

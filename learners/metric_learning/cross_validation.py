@@ -52,18 +52,18 @@ class SDistCV(
 ):
     """Sparse nonlinear metric (:class:`SDist`) whose settings are chosen by cross-validation.
 
-    The search minimises the cross-validated error rate over the settings in ``param_grid``. All
-    rows are then fitted with the best settings.
+    The search minimises the cross-validated error rate over the settings in ``param_grid``. A model
+    with the best settings is then fitted to all rows.
 
     Parameters
     ----------
     estimator : SDist or None, default None
         Estimator with the parameters that are not searched; None means default parameters.
     param_grid : dict or None, default None
-        Lists of values by parameter. A single run covers all values of ``n_steps``,
-        ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier``. Every combination of
-        other parameters requires one run per fold. None searches kappa 3, 5 and 10, products of
-        order 1 and 2, every 25th step, and votes of 3 and 5 neighbours.
+        Dictionary that maps each parameter to a list of values. A single run covers all values of
+        ``n_steps``, ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier``. Every
+        combination of other parameters requires one run per fold. If None, the grid contains kappa
+        3, 5 and 10, orders 1 and 2 of products, every 25th step, and votes of 3 and 5 neighbours.
     cv : int or splitter, default 5
         Number of folds, or a scikit-learn splitter.
     tolerance : float, default 0.0
@@ -112,7 +112,7 @@ class SDistCV(
     n_jobs: int | None = None
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Search for the best settings, and fit all rows with these settings.
+        """Search for the best settings, and fit the model to all rows with these settings.
 
         Parameters
         ----------

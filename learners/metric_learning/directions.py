@@ -23,10 +23,10 @@ def laplacian(
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return the product u -> L u as a function that takes O(n k) time.
 
-    There are n rows with k neighbours of each kind. Entry i of the result is ``weight_i`` times the
-    mean of u_i - u_j over the neighbours j of other classes, minus the mean over the neighbours of
-    the same class, plus the terms, of opposite sign, of the edges that end in i. The edge weights
-    form a sparse matrix.
+    Each of the n rows has k neighbours of the same class and k of other classes. Entry i of the
+    result is ``weight_i`` times the mean of u_i - u_j over the neighbours j of other classes, minus
+    the mean over the neighbours of the same class, plus the terms, of opposite sign, of the edges
+    that end in i. The edge weights form a sparse matrix.
     """
     rows = np.hstack([other, same])
     known = rows >= 0
@@ -68,7 +68,7 @@ def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
 def lanczos(
     product: Callable[[np.ndarray], np.ndarray], start: np.ndarray, n_iter: int
 ) -> tuple[np.ndarray, float, float]:
-    """Compute the leading eigenvector by a few Lanczos steps with full reorthogonalisation.
+    """Compute the leading eigenvector with a few Lanczos steps and full reorthogonalisation.
 
     The leading eigenvector belongs to the algebraically largest eigenvalue.
 
@@ -120,8 +120,8 @@ def truncated_power(
 
     The algorithm is a truncated power method. The shift is increased only when xi' A xi decreases,
     where xi is the current unit vector. A shift that makes A positive semi-definite, which is one
-    reading of step (a), would keep the iteration close to its start, as Ma (thesis) notes below
-    Algorithm 2.1.
+    reading of step (a), would keep the iteration close to its starting point, as Ma (thesis) notes
+    below Algorithm 2.1.
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ def truncated_power(
     kappa : int
         Number of entries to keep.
     shift : float
-        First shift. It is applied when xi' A xi decreases for the first time, and multiplied by ten
-        at each further decrease.
+        Initial shift. It is applied when xi' A xi decreases for the first time, and multiplied by
+        ten at each further decrease.
 
     Returns
     -------
@@ -185,7 +185,7 @@ def power_step(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute the sparse leading eigenvector by Lanczos steps and truncated power steps.
 
-    The Lanczos steps start from the dense vector of the previous step.
+    The Lanczos steps start from the dense eigenvector of the previous boosting step.
     """
     columns = booster.columns
     dtype = columns.base.dtype

@@ -40,9 +40,9 @@ class FeatureMap:
 
     @classmethod
     def fit(cls, X: Matrix, standardize: bool) -> "FeatureMap":
-        """Create a map, which standardises the columns of X if ``standardize`` is set.
+        """Create a map that standardises the columns of X if ``standardize`` is set.
 
-        Otherwise the columns are unchanged. Constant columns have scale 1.
+        Otherwise, the columns are unchanged. Constant columns have scale 1.
         """
         p = X.shape[1]
         if not standardize:
@@ -63,13 +63,13 @@ class FeatureMap:
         return cls(center.astype(X.dtype), scale.astype(X.dtype))
 
     def monomial(self, column: int) -> tuple[int, ...]:
-        """Return the columns of X whose product is the given column of the map."""
+        """Return the indices of the columns of X whose product is the given column of the map."""
         return (
             (int(column),) if column < len(self.scale) else self.monomials[column - len(self.scale)]
         )
 
     def base(self, X: Matrix) -> Matrix:
-        """Return the centred and scaled columns of X, in CSR format if X is sparse."""
+        """Return the centred and scaled columns of X, as a CSR matrix if X is sparse."""
         return (
             sp.csr_matrix(X @ sp.diags_array(1.0 / self.scale))
             if sp.issparse(X)
@@ -100,7 +100,7 @@ class FeatureMap:
 
 
 class ExpandedColumns:
-    """Training rows in a growing :class:`FeatureMap`.
+    """Training rows in the coordinates of a growing :class:`FeatureMap`.
 
     The columns of X are read in place, as a dense or CSR matrix. At most ``capacity`` products are
     added as dense columns.
@@ -138,13 +138,13 @@ class ExpandedColumns:
         return self.n_base + len(self.features.monomials)
 
     def times(self, v: np.ndarray) -> np.ndarray:
-        """Compute the product of all columns and products with the vector ``v``."""
+        """Compute the sum of all columns of the map, weighted by the entries of ``v``."""
         out = self.base @ v[: self.n_base]
         q = self.n_columns - self.n_base
         return out + self._extra[:, :q] @ v[self.n_base :] if q else out
 
     def transposed_times(self, u: np.ndarray) -> np.ndarray:
-        """Compute the product of each column or product with the vector ``u`` over the rows."""
+        """Compute the inner product of each column of the map with the vector ``u``."""
         head = self.base.T @ u
         q = self.n_columns - self.n_base
         return np.concatenate([head, self._extra[:, :q].T @ u]) if q else head
@@ -162,7 +162,7 @@ class ExpandedColumns:
         return out
 
     def restricted(self, which: np.ndarray) -> "RestrictedColumns":
-        """Return the columns ``which``, in ascending order, for computing differences of rows."""
+        """Return the columns ``which``, given in ascending order, as :class:`RestrictedColumns`."""
         plain = which[which < self.n_base]
         base = self.base if len(plain) == self.n_base else self.base[:, plain]
         return RestrictedColumns(base, self._extra[:, which[len(plain) :] - self.n_base])
@@ -170,9 +170,9 @@ class ExpandedColumns:
     def add_products(
         self, left: Sequence[int] | np.ndarray, right: Sequence[int] | np.ndarray
     ) -> None:
-        """Add products of the columns ``left`` and ``right`` with up to ``max_order`` factors.
+        """Add products of the columns ``left`` and ``right``, with at most ``max_order`` factors.
 
-        Existing and constant products are skipped.
+        Products that are constant or already present are skipped.
         """
         for a in left:
             for b in right:
@@ -204,7 +204,7 @@ class ExpandedColumns:
 
 
 class RestrictedColumns:
-    """Subset of the columns of the training rows: dense or CSR columns of X, then products."""
+    """Subset of the columns of the map: dense or CSR columns of X, followed by products."""
 
     def __init__(self, base: Any, extra: np.ndarray) -> None:
         small = sp.issparse(base) and base.shape[0] * base.shape[1] <= DENSE_VALUES

@@ -67,11 +67,11 @@ def same_and_other_neighbours(
     Parameters
     ----------
     Z : ndarray or CSR matrix of shape (n, d)
-        Points, compared by their Euclidean distance.
+        Points; distances are Euclidean.
     classes : ndarray of shape (n,), int
         Codes of the classes.
     k : int
-        Number of neighbours of each kind; small classes yield fewer.
+        Number of neighbours of each kind; there are fewer if a class is small.
     n_jobs : int or None
         Number of threads; the result does not depend on it.
 
@@ -103,7 +103,7 @@ def nearest(
     Parameters
     ----------
     queries : ndarray or CSR matrix of shape (n_queries, d)
-        Points, compared by their Euclidean distance.
+        Points; distances are Euclidean.
     Z : ndarray or CSR matrix of shape (m, d)
         Rows to search.
     k : int

@@ -58,8 +58,8 @@ class SDist(
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        Number k of neighbours, at least 1. "auto" means 15. With more than 20 columns per row, it
-        means half the smallest class size, but at least 15.
+        Number k of neighbours, at least 1. "auto" means 15 or, with more than 20 columns per row,
+        half the smallest class size (at least 15).
     n_features_to_select : int or None, default None
         Number of columns of phi in the final metric. None means all columns.
     n_neighbors_predict : int, default 3
@@ -122,11 +122,11 @@ class SDist(
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
     columns_ : list of tuple of int
-        Columns of phi in the metric: (3,) is x3, (3, 17) is x3 x17.
+        Columns of phi in the metric: (3,) is x3, and (3, 17) is x3 x17.
     W_ : ndarray of shape (len(columns_), len(columns_))
         Metric on these columns.
     components_ : ndarray of shape (rank, len(columns_))
-        Factor L of W = L'L, strongest direction first.
+        Factor L of W = L'L, with the strongest direction first.
     selected_features_ : ndarray of int
         Columns of X in ``columns_``.
     interactions_ : list of str
@@ -192,7 +192,7 @@ class SDist(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. Data in float32 are not converted, and take half the time. If
+            Training rows. Data in float32 are not converted and are processed twice as fast. If
             ``standardize`` is set, products of dense columns use centred columns. Sparse columns
             are never centred, so their products use raw columns.
         y : array-like of shape (n_samples,)
@@ -383,13 +383,13 @@ class SDist(
         return -self.pair_distance(pairs)
 
     def get_metric(self) -> Callable[..., float]:
-        """Return the learnt distance as a function of two vectors, for scikit-learn's ``metric``.
+        """Return the learnt distance as a function, for the ``metric`` parameter of scikit-learn.
 
         Returns
         -------
         callable
-            Function ``metric(u, v, squared=False)``. It uses the current metric even after the
-            estimator is fitted again.
+            Function ``metric(u, v, squared=False)``. It does not change when the estimator is
+            fitted again.
         """
         check_is_fitted(self)
         features, columns, L = (
@@ -434,8 +434,8 @@ class SDist(
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Vote fractions. With ``classifier="base"``, the softmax of -2 times the mean squared
-            distance to each class, as the exponential loss implies.
+            Vote fractions. With ``classifier="base"``, they are instead the softmax of -2 times the
+            mean squared distance to each class, as implied by the exponential loss.
         """
         scores = self._scores(X)
         return scores if self.classifier == "knn" else softmax(2.0 * scores, axis=1)

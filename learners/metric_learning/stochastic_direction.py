@@ -42,8 +42,8 @@ def sgd_step(
     Parameters
     ----------
     booster : MetricBooster
-        State of the boosting run. All paths start from its ``leading`` vector, so that their signs
-        agree. After the first stage, this vector is set to the mean of the paths.
+        Boosting run. All paths start from its ``leading`` vector, so that their signs agree. After
+        the first stage, this vector is set to the mean of the paths.
     weight : ndarray of shape (n,)
         Row weights.
     allowed : ndarray of shape (n_columns,) or None

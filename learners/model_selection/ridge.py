@@ -39,13 +39,14 @@ class LeftOut:
     Attributes
     ----------
     n_rows : float
-        Sum of the row weights. One copy of a row is left out at a time.
+        Sum of the row weights. A row of weight w counts as w copies, which are left out one at a
+        time.
     parts : list of (ndarray, float) or None
-        In ranking, the pairs of each query (or item), and the fraction of their weight that one
-        copy contributes.
+        In ranking, the pairs of each query (or item), and the fraction of their weight that is due
+        to one copy.
     optimism : float
-        Factor for the excess loss of held-out rows. It exceeds 1 if the columns were selected on
-        the same rows.
+        Factor by which the excess loss of held-out rows is multiplied. It exceeds 1 if the columns
+        were selected on the same rows.
     """
 
     n_rows: float
@@ -89,9 +90,9 @@ def choose_ridge(
         Whether to try the ridges in descending instead of ascending order. The search may stop
         early.
     near : float or None, default None
-        Initial ridge of the search, chosen for a support of similar size.
+        Ridge from which the search starts, such as the one chosen for a support of similar size.
     until_stationary : bool, default True
-        Whether to solve until the gradient is zero up to rounding. Fits along a path need less
+        Whether to iterate until the gradient is zero up to rounding. Fits along a path require less
         precision.
 
     Returns
@@ -237,8 +238,8 @@ def raw_units(inverse_scale: np.ndarray) -> np.ndarray:
 def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
     """Return the ridge that minimises the generalised cross-validation criterion.
 
-    The criterion is the residual sum of squares, divided by the squared fraction of residual
-    degrees of freedom.
+    The criterion is the residual sum of squares divided by (1 - df / n)^2, where df is the number
+    of effective degrees of freedom.
 
     Parameters
     ----------
@@ -275,7 +276,7 @@ def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
 
 
 def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float:
-    """Estimate the mean leave-one-out loss by one Newton step per row from the full fit.
+    """Estimate the mean leave-one-out loss by one Newton step from the full fit for each row.
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ _MIN_FOLDS = 3  # heuristic
 def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
     """Return the default candidate sizes in ascending order.
 
-    They are all sizes up to 8, followed by sizes that increase by about a fifth each, up to a third
-    of the number of rows.
+    These are all sizes up to 8, followed by sizes that increase by about a fifth each, up to a
+    third of the number of rows.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def ebic(
     Returns
     -------
     float
-        Value of the criterion; lower is better.
+        Value of the criterion; lower values are better.
 
     References
     ----------
@@ -104,14 +104,14 @@ def deviance(value: float, n_samples: float, unknown_dispersion: bool) -> float:
 
 
 def support_price(k: int, n_units: int) -> float:
-    """Compute the penalty 2 ln C(n_units, k) for the number of supports of size k."""
+    """Compute the penalty 2 ln C(n_units, k) for the number of possible supports of size k."""
     return float(2.0 * (gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)))
 
 
 def choose_size(
     losses: np.ndarray, rule: str = "explained", constant: np.ndarray | None = None
 ) -> int:
-    """Choose a size by its held-out losses; all estimators and commands use this rule.
+    """Choose a size by its held-out losses.
 
     Parameters
     ----------
@@ -121,11 +121,11 @@ def choose_size(
     rule : {"explained", "best", "one_se"}, default "explained"
         Rule that chooses the size. "explained" selects the smallest size that achieves 97%
         (``SHARE``) of the best size's improvement over a constant model. "best" selects the size
-        with the lowest mean loss. "one_se" selects the smallest size within one standard error over
-        the folds.
+        with the lowest mean loss. "one_se" selects the smallest size whose mean loss is within one
+        standard error, over the folds, of the lowest.
     constant : ndarray of shape (n_folds,) or None, default None
-        Losses of a constant model, for "explained". Without these losses, or if no size improves on
-        them, the rule is "best".
+        Losses of a constant model, required by "explained". If they are missing, or if no size
+        improves on them, the rule is "best".
 
     Returns
     -------
@@ -159,19 +159,19 @@ def beats_constant(
     weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> bool:
-    """Return whether the mean gain over a constant exceeds one standard error.
+    """Return whether the mean gain over a constant model exceeds one standard error.
 
-    The standard error is taken over the held-out rows or groups. If the gain is smaller, no columns
-    are selected.
+    The standard error is computed over the held-out rows or groups. If the gain is smaller,
+    estimators select no columns.
 
     Parameters
     ----------
     losses, constant : ndarray of shape (n_rows,)
-        Losses of the best size and of a constant.
+        Loss of each row for the best size and for a constant model.
     weight : ndarray of shape (n_rows,) or None, default None
         Row weights; None means equal weights.
     groups : ndarray of shape (n_rows,) or None, default None
-        Groups of the rows. If given, the standard error is taken over groups.
+        Groups of the rows. If given, the standard error is computed over groups.
 
     Examples
     --------

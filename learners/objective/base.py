@@ -16,8 +16,8 @@ SecondOrder = tuple[float, np.ndarray, list[HessianProduct]]  # value, gradient,
 def effective_rows(weight: np.ndarray) -> float:
     """Return the number of rows that the weights represent.
 
-    It is their sum if they may be counts, that is, if a weight is 1 or larger. Otherwise it is the
-    effective number ``(sum w)^2 / sum w^2``.
+    The result is the sum of the weights if they may be counts, that is, if any weight is at least
+    1. Otherwise, it is the effective number ``(sum w)^2 / sum w^2``.
     """
     total = float(weight.sum())
     return total if weight.max() >= 1.0 else float(1.0 / np.sum((weight / total) ** 2))
@@ -26,10 +26,10 @@ def effective_rows(weight: np.ndarray) -> float:
 def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.ndarray:
     """Compute the penalty of each unit for having more coefficients than the smallest unit.
 
-    The penalty is the expected decrease of the mean loss due to coefficients that have no effect. A
-    single such coefficient decreases the loss by ``dispersion / (2 n_rows)``. Each of several
-    coefficients decreases it by more, as if there were fewer rows [1]_. Units of equal size have no
-    penalty.
+    The penalty is the expected decrease of the mean loss due to coefficients that have no true
+    effect. A single such coefficient decreases the loss by ``dispersion / (2 n_rows)``. Each of
+    several coefficients decreases it by more, as if there were fewer rows [1]_. Units of equal size
+    have no penalty.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.
 
 
 class DiagonalProduct:
-    """Product A -> W A, where W is diagonal with entries ``weights``, in the precision of A."""
+    """Function A -> W A, where W is the diagonal matrix of ``weights``, in the precision of A."""
 
     def __init__(self, weights: np.ndarray):
         self.weights = weights
@@ -70,7 +70,7 @@ class DiagonalProduct:
 
 
 def diagonal_products(curvature: np.ndarray) -> list[HessianProduct]:
-    """Return the product with the diagonal Hessian of each output."""
+    """Return, for each output, the function that multiplies a matrix by the diagonal Hessian."""
     return [DiagonalProduct(weights) for weights in curvature.T]
 
 
@@ -87,7 +87,7 @@ class Loss(BaseEstimator):
     * ``sample_weight`` of shape (n,): weights that sum to one.
 
     A custom loss must define ``value`` and ``gradient``. Newton's method and feature exchanges also
-    require ``curvature``. The attributes describe the loss to the solvers.
+    require ``curvature``. Solvers use the attributes to choose their methods.
 
     Attributes
     ----------
@@ -105,13 +105,13 @@ class Loss(BaseEstimator):
         estimated by power iteration. Margin losses have bounded slopes and tolerate much longer
         steps than the squared loss, for which such steps would diverge.
     pointwise : bool
-        Whether row i of the gradient depends on row i of the scores alone, so that rows can be
+        Whether row i of the gradient depends only on row i of the scores, so that rows can be
         processed in blocks.
     is_quadratic : bool
         Whether the curvature is constant, so that a single Newton step reaches the minimum.
     exact_curvature : bool
-        Whether the Hessian is exact. If it is only a bound, Newton's method needs many steps, the
-        ridge for several classes is fixed, and more exchanges of features are tried.
+        Whether the Hessian is exact. If it is only a bound, Newton's method requires many steps,
+        the ridge for several classes is fixed, and more exchanges of features are tried.
     several_classes : bool
         Whether ``y`` is one-hot encoded.
     redundant_outputs : int
@@ -169,7 +169,7 @@ class Loss(BaseEstimator):
 
     @property
     def kernel_code(self) -> tuple[int, float] | None:
-        """Code and parameter for compiled loops; None for a loss without a compiled form.
+        """Code and parameter for compiled loops, or None if the loss has no compiled form.
 
         Subclasses do not inherit the code, since they may override methods.
         """
@@ -212,13 +212,13 @@ class Loss(BaseEstimator):
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Compute the value and gradient together; may be overridden. See :class:`Loss`."""
+        """Compute the value and gradient together. See :class:`Loss`."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
     def second_order(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> SecondOrder:
-        """Compute the value, gradient, and product A -> W A of each output. See :class:`Loss`.
+        """Compute the value, the gradient, and a function A -> W A per output. See :class:`Loss`.
 
         W is the Hessian of :meth:`value` with respect to the scores of an output, or a bound on it.
         """
@@ -226,7 +226,7 @@ class Loss(BaseEstimator):
         return *self.value_and_gradient(y, scores, sample_weight), diagonal_products(curvature)
 
     def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]] | None:
-        """List the parts to leave out in cross-validation; None means single rows.
+        """List the parts of the data that cross-validation leaves out; None means single rows.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class Loss(BaseEstimator):
         Returns
         -------
         list of (ndarray of int, float), or None
-            For a pairwise loss, the pairs of each query, and the fraction of their weight to leave
+            For a pairwise loss, the pairs of each query and the fraction of their weight to leave
             out.
         """
         return None
@@ -272,7 +272,7 @@ class Loss(BaseEstimator):
         return float(r2_score(y, prediction, sample_weight=sample_weight))
 
     def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Count the informative rows (with censored times, the events). See :class:`Loss`."""
+        """Count the informative rows (events, if times are censored). See :class:`Loss`."""
         return float(weight.sum())
 
     def charges(
@@ -323,7 +323,7 @@ class Loss(BaseEstimator):
         )
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
-        """Bound the second derivatives; None if ``max_curvature`` suffices. See :class:`Loss`."""
+        """Bound the second derivatives; None means ``max_curvature``. See :class:`Loss`."""
         return None
 
 
@@ -338,9 +338,9 @@ class JointLoss(Loss):
 
 
 class BandedLoss(JointLoss):
-    """Loss that equals ``base`` in a band of scores, and parabolas tangent to it outside the band.
+    """Loss that equals ``base`` within a band of scores and is continued by tangent parabolas.
 
-    The curvature is bounded.
+    The curvature is therefore bounded.
 
     Parameters
     ----------
@@ -386,10 +386,10 @@ def _shifted(name: str) -> Any:
 
 
 class OffsetLoss(Loss):
-    """Loss of the scores plus an offset per row.
+    """Loss evaluated at the scores plus an offset per row.
 
-    The targets are the complex numbers y + offset i, so that any subset of the rows includes its
-    offsets.
+    The targets are the complex numbers y + i offset, so that any subset of the targets includes the
+    corresponding offsets.
 
     Parameters
     ----------
@@ -430,14 +430,14 @@ class OffsetLoss(Loss):
 
 
 class RowLoss(Loss):
-    """Weighted sum of row values, which a subclass defines by ``row_values``."""
+    """Loss that is the weighted sum of row values, which a subclass defines in ``row_values``."""
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(sample_weight @ self.row_values(y, scores))
 
 
 class MarginLoss(RowLoss):
-    """Loss of the margin u = y f, with target y in {-1, +1} and score f, summed over the columns.
+    """Loss of the margin u = y f, for targets y in {-1, +1} and scores f, summed over the outputs.
 
     Scores with y = 0 are ignored. Subclasses define functions of the margin, which accept and
     return arrays of any shape.

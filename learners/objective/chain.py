@@ -3,9 +3,9 @@
 The score of labels c_1 ... c_T is sum_t f_t[c_t] + sum_t A[c_(t-1), c_t], where f_t contains the
 class scores of row t, and A contains the transition scores. Probabilities are the softmax of the
 scores of all label sequences. The loss is the negative log probability of the true labels, and its
-gradient in the scores f is the marginals minus the one-hot labels. The forward-backward algorithm
-is a compiled loop with scaling. If a scale underflows, a NumPy version with logarithms is used,
-which is also the reference in tests.
+gradient with respect to the scores f consists of the marginals minus the one-hot labels. The
+forward-backward algorithm is a compiled loop with scaling. If a scale underflows, a NumPy version
+with logarithms is used, which is also the reference in tests.
 """
 
 import math
@@ -284,9 +284,9 @@ def reference_terms(
     offsets: np.ndarray,
     weights: np.ndarray,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Compute :func:`chain_terms` in NumPy on logarithms.
+    """Compute :func:`chain_terms` in NumPy on a logarithmic scale.
 
-    This never underflows, but takes about fifty times as long.
+    This never underflows, but is about fifty times slower.
     """
     gradient, transition_gradient, value = np.empty(scores.shape), np.zeros(transitions.shape), 0.0
     for begin, end, weight in zip(offsets[:-1], offsets[1:], weights, strict=True):

@@ -44,9 +44,9 @@ class MultinomialLoss(RowLoss):
 class VapnikLoss(Loss):
     """Multiclass loss derived from a binary loss.
 
-    The loss is the mean of ``base`` over the score differences f_y - f_c to all other classes c,
-    and ``y`` is one-hot encoded. With two classes, it is ``base`` of f_1 - f_0. With the hinge
-    loss, it is the multiclass support vector machine of Vapnik and of Weston and Watkins.
+    The loss is the mean of ``base(f_y - f_c)`` over all classes c other than y. Targets are one-hot
+    encoded. With two classes, the loss equals ``base`` with the score f_1 - f_0. For the hinge
+    loss, this is the multiclass support vector machine of Vapnik and of Weston and Watkins.
 
     Parameters
     ----------

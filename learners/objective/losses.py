@@ -93,7 +93,7 @@ def flipped_logistic_terms(
 
 
 class SquaredLoss(RowLoss):
-    """Half the squared error, summed over the outputs, Barbu et al. (2014), eq. (9)."""
+    """Half the squared error, summed over the outputs; Barbu et al. (2014), eq. (9)."""
 
     name = "squared"
     tasks = frozenset({"binary", "multiclass", "regression", "online"})
@@ -154,7 +154,7 @@ class _Logistic(MarginLoss):
 
 
 class LogisticLoss(_Logistic):
-    """Logistic loss ln(1 + exp(-y f)) of target y and score f, Barbu et al. (2014), eq. (5)."""
+    """Logistic loss ln(1 + exp(-y f)) for target y and score f; Barbu et al. (2014), eq. (5)."""
 
     name = "logistic"
     kernel = kernels.LOGISTIC
@@ -171,12 +171,12 @@ class LogisticLoss(_Logistic):
 
 
 class HuberisedHingeLoss(MarginLoss):
-    """Smooth hinge loss of a support vector machine, Barbu et al. (2014), eq. (8).
+    """Smooth hinge loss of a support vector machine; Barbu et al. (2014), eq. (8).
 
     Parameters
     ----------
     h : float, default 0.1
-        Positive half width of the quadratic part around margin 1; the authors' code uses 0.1.
+        Positive half-width of the quadratic part around margin 1; the authors' code uses 0.1.
 
     References
     ----------
@@ -212,7 +212,7 @@ class HuberisedHingeLoss(MarginLoss):
 class LorenzLoss(MarginLoss):
     """Lorenz loss ln(1 + (u - 1)^2) for margins u < 1, else 0.
 
-    Its influence is bounded, which suits noisy labels. See Barbu et al. (2017), eq. (8).
+    The influence of a row is bounded, which suits noisy labels. See Barbu et al. (2017), eq. (8).
     """
 
     name = "lorenz"
@@ -238,11 +238,11 @@ class LorenzLoss(MarginLoss):
 class FlippedLogisticLoss(_Logistic):
     """Logistic loss for flipped labels, -ln(flip + (1 - 2 flip) / (1 + exp(-u))) for margin u.
 
-    The loss is close to the logistic loss for correctly classified rows, and bounded by -ln(flip)
-    for misclassified rows, so a few wrong labels have little influence. The noise level need not be
-    known, since any ``flip`` far below the fraction of the rarer class is also suitable for clean
-    labels (see docs/losses.md). If ``flip`` exceeds that fraction, treating the whole class as
-    flipped labels gives a lower loss.
+    The loss is close to the logistic loss for correctly classified rows and is bounded by -ln(flip)
+    for misclassified rows. A few wrong labels therefore have little influence. The noise level need
+    not be known, since any ``flip`` far below the fraction of the rarer class is also suitable for
+    clean labels (see docs/losses.md). If ``flip`` exceeds that fraction, treating the whole class
+    as flipped labels gives a lower loss.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ class FlippedLogisticLoss(_Logistic):
         Parameters
         ----------
         shares : ndarray of shape (n_classes,)
-            Weighted class fractions, which sum to one. Classes of zero weight are ignored.
+            Weighted class fractions, which sum to one. Classes with zero weight are ignored.
         """
         return cls(min(0.02, float(shares[shares > 0].min()) / 10.0))
 
@@ -382,7 +382,7 @@ def losses_for(task: str) -> list[str]:
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of a given name, or the object itself.
+    """Return the loss with a given name, or a given loss object itself.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def pointwise_loss(loss: str | Loss) -> Loss:
-    """Return the loss as :func:`get_loss` does, but require a pointwise loss.
+    """Return the loss like :func:`get_loss`, but only if it is pointwise.
 
     Parameters
     ----------
@@ -424,7 +424,7 @@ def pointwise_loss(loss: str | Loss) -> Loss:
     Raises
     ------
     ValueError
-        If the argument is not a valid loss, or the loss compares rows.
+        If the argument is not a valid loss, or the loss is not pointwise.
     """
     resolved = get_loss(loss)
     if not resolved.pointwise:
@@ -435,9 +435,9 @@ def pointwise_loss(loss: str | Loss) -> Loss:
 
 
 def regression_loss(loss: str | Loss) -> Loss:
-    """Return the loss as :func:`get_loss` does, but require a loss for regression.
+    """Return the loss like :func:`get_loss`, but only if it is suitable for regression.
 
-    Its targets are numbers or censored times.
+    The targets of such a loss are numbers or censored times.
 
     Parameters
     ----------
@@ -452,7 +452,7 @@ def regression_loss(loss: str | Loss) -> Loss:
     Raises
     ------
     ValueError
-        If the argument is not a valid loss, or the loss compares rows.
+        If the argument is not a valid loss, or the loss is not pointwise.
     """
     resolved = get_loss(loss)
     return resolved if resolved.censored else pointwise_loss(resolved)
@@ -469,8 +469,8 @@ def loss_of_several_classes(loss: Loss) -> Loss:
     Returns
     -------
     Loss
-        The multinomial loss for the logistic loss, :class:`VapnikLoss` for other margin losses, or
-        else the loss itself.
+        The multinomial loss if ``loss`` is logistic, a :class:`VapnikLoss` if it is another margin
+        loss, and otherwise ``loss`` itself.
     """
     if type(loss) is LogisticLoss:
         return MultinomialLoss()

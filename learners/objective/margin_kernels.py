@@ -48,5 +48,5 @@ def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[flo
 
 @jit(plain=True)
 def margin_slope(kind: int, parameter: float, u: float) -> float:
-    """Compute the derivative of the loss ``kind`` with respect to the margin u = y f."""
+    """Compute the derivative of the loss with code ``kind`` with respect to the margin u = y f."""
     return loss_terms(kind, parameter, 1.0, u)[1]

@@ -79,7 +79,7 @@ class MeanLoss(RowLoss):
 
 
 class PoissonLoss(MeanLoss):
-    """Half the Poisson deviance exp(f) - y f - y + y ln y of counts y with mean exp(f).
+    """Half the Poisson deviance exp(f) - y f - y + y ln y for counts y with mean exp(f).
 
     The loss equals the negative log likelihood up to a constant.
     """
@@ -90,7 +90,7 @@ class PoissonLoss(MeanLoss):
 
 
 class GammaLoss(MeanLoss):
-    """Half the gamma deviance y exp(-f) + f - 1 - ln y of amounts y > 0 with mean exp(f).
+    """Half the gamma deviance y exp(-f) + f - 1 - ln y for amounts y > 0 with mean exp(f).
 
     The variance is proportional to the squared mean.
     """
@@ -110,8 +110,8 @@ class TweedieLoss(MeanLoss):
     ----------
     power : float, default 1.5
         Power of the mean, from 1 (Poisson loss) to 2 (gamma loss). For powers in between, an amount
-        is the sum of a Poisson-distributed number of gamma variables, such as the total cost of
-        insurance claims.
+        is the sum of a Poisson-distributed number of gamma variables; an example is the total cost
+        of insurance claims.
 
     References
     ----------

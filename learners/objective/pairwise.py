@@ -14,7 +14,7 @@ _MIN_QUERIES = 5  # fewer queries do not generalise to new queries (heuristic)
 
 
 class PairwiseLogisticLoss(Loss):
-    """Ranking loss over pairs of rows, Barbu et al. (2014), eq. (17).
+    """Ranking loss over pairs of rows; Barbu et al. (2014), eq. (17).
 
     For scores h_i and preferences r_ij, the loss is the weighted mean over pairs of ln(1 + exp(h_i
     - h_j)) - r_ij (h_i - h_j).
@@ -119,8 +119,8 @@ class PairwiseLogisticLoss(Loss):
         Returns
         -------
         list of (ndarray of int, float)
-            Positions in ``pairs``, and the fraction of their weight to leave out. For an item, this
-            is the weight of one copy.
+            Positions in ``pairs`` and, for each list of positions, the fraction of their weight to
+            leave out. For an item, this fraction corresponds to one copy.
         """
         pairs = np.asarray(self.pairs)
         present = np.flatnonzero((weight[pairs] > 0).all(axis=1))
@@ -168,7 +168,7 @@ def graded_pairs(y: ArrayLike, qid: ArrayLike | None = None) -> np.ndarray:
     Parameters
     ----------
     y : array of shape (n_samples,)
-        Relevance grades; higher is better.
+        Relevance grades; higher grades are better.
     qid : array of shape (n_samples,) or None
         Query of each row; None means a single query.
 

@@ -23,9 +23,9 @@ class Prior(BaseEstimator):
         Non-negative factor c of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13).
     total_variation : float, default 0.0
         Non-negative factor q of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), where h is the Huber
-        function with half width ``huber``.
+        function with half-width ``huber``.
     huber : float, default 0.01
-        Positive difference below which the total variation is quadratic.
+        Positive absolute difference below which the total variation is quadratic.
 
     References
     ----------
@@ -46,7 +46,7 @@ class Prior(BaseEstimator):
         self.huber = huber
 
     def check(self) -> None:
-        """Check the parameters; raise a ValueError for the first parameter that is out of range."""
+        """Check the parameters, and raise a ValueError if one is out of range."""
         for name in ("shrinkage", "second_order", "total_variation", "huber"):
             low = 1e-12 if name == "huber" else 0.0
             check_real(f"Prior: {name}", getattr(self, name), low)

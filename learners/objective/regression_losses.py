@@ -10,16 +10,17 @@ _MIN_MAJORISER = 0.001
 
 
 class HuberLoss(Loss):
-    """Huber loss of the residual u = f - y, with score f and target y; robust to outliers.
+    """Huber loss of the residual u = f - y, which is robust to outliers.
 
-    The loss is ``u^2 / 2`` for ``|u| <= delta``, and ``delta |u| - delta^2 / 2`` otherwise.
+    For score f and target y, the loss is ``u^2 / 2`` if ``|u| <= delta``, and ``delta |u| - delta^2
+    / 2`` otherwise.
 
     ``FSARegressor`` scales targets to median 0 and median absolute deviation 1 / 1.4826.
 
     Parameters
     ----------
     delta : float, default 1.35
-        Positive half width of the quadratic part.
+        Positive half-width of the quadratic part.
 
     References
     ----------
@@ -51,9 +52,9 @@ class HuberLoss(Loss):
 
 
 class QuantileLoss(Loss):
-    """Smooth check loss of u = y - f, with target y and score f; it is minimal at the quantile q.
+    """Smoothed check loss, which is minimised by the quantile q.
 
-    The loss is q u + width ln(1 + exp(-u / width)).
+    For u = y - f, with target y and score f, the loss is q u + width ln(1 + exp(-u / width)).
 
     This is the check loss convolved with a logistic density of scale ``width``. It tends to the
     check loss as the width tends to 0. ``FSARegressor`` scales targets to median 0 and median
@@ -64,8 +65,8 @@ class QuantileLoss(Loss):
     quantile : float, default 0.5
         Quantile q, in (0, 1).
     width : float, default 0.02
-        Positive scale of the smoothing. A smaller value is closer to the check loss, but needs more
-        steps.
+        Positive scale of the smoothing. Smaller values approximate the check loss better but
+        require more steps.
 
     References
     ----------
@@ -119,8 +120,8 @@ class QuantileLoss(Loss):
 def weighted_quantile(values: np.ndarray, weight: np.ndarray, q: float) -> float:
     """Return the weighted quantile ``q``.
 
-    It is the smallest value v such that the values <= v have at least the fraction ``q`` of the
-    weight.
+    This is the smallest value v such that the values up to v carry at least the fraction ``q`` of
+    the total weight.
 
     Examples
     --------

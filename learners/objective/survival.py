@@ -13,9 +13,10 @@ class CoxLoss(JointLoss):
 
     The score is the log relative hazard.
 
-    With weights, tied deaths count with their mean weight, as in R's ``survival``. There is no
-    intercept, since adding a constant to all scores does not change the loss. Targets are the
-    integer ranks of the times, with a negative sign if censored (:func:`survival_targets`).
+    If rows are weighted, tied deaths are given their mean weight, as in R's ``survival`` package.
+    There is no intercept, since adding a constant to all scores does not change the loss. Targets
+    are the integer ranks of the times, which are negative for censored rows; see
+    :func:`survival_targets`.
 
     References
     ----------
@@ -135,7 +136,7 @@ class _RiskSets(NamedTuple):
 def survival_targets(y: Any) -> np.ndarray:
     """Encode times and events as one number per row.
 
-    The number is the rank of the time, counted from 1, with a negative sign if censored.
+    The number is the rank of the time, starting at 1, and is negative for a censored row.
 
     Parameters
     ----------
@@ -209,9 +210,9 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
 def concordance(y: np.ndarray, risk: np.ndarray) -> float:
     """Compute Harrell's concordance index.
 
-    The index is the fraction of comparable pairs in which the earlier death has the higher risk,
-    where ties in risk count one half. A pair is comparable if its earlier time is a death. At equal
-    times, a death precedes a censored row.
+    The index is the fraction of comparable pairs in which the row that died earlier has the higher
+    predicted risk; ties in risk count one half. A pair is comparable if the earlier of its times is
+    a death. At equal times, a death precedes a censored row.
 
     Parameters
     ----------

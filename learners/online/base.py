@@ -73,7 +73,7 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
 
 
 class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator):
-    """Base class of the online learners: labels, weights, one problem per class, and prediction.
+    """Base class of the online learners, with label encoding, row weights and prediction.
 
     A learner defines ``_new_state``. It also defines ``_learn``, which processes rows with labels
     -1 and +1, and ``_weights``, which returns the coefficients and the intercept. With more than
@@ -91,7 +91,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
     _row_length: Any  # mean squared row length; None before the first row
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from ``max_iter`` passes over the rows.
+        """Learn from the rows in ``max_iter`` passes.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from one pass over a batch of rows.
+        """Learn from a batch of rows in a single pass.
 
         Parameters
         ----------
@@ -259,7 +259,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
     @available_if(lambda self: getattr(self.loss, "name", self.loss) == "logistic")
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict class probabilities (logistic loss only), normalised for more than two classes.
+        """Predict class probabilities; only available for the logistic loss.
 
         Parameters
         ----------

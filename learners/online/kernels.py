@@ -16,7 +16,7 @@ from ..objective.margin_kernels import margin_slope
 class Rows(NamedTuple):
     """Rows of a CSR matrix, with their labels and weights.
 
-    The entries of row i are at the positions from ``start[i]`` to ``end[i]``.
+    The entries of row i are at positions ``start[i]`` to ``end[i] - 1``.
     """
 
     data: np.ndarray
@@ -28,10 +28,9 @@ class Rows(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """Settings of the gradient steps: loss code and parameter, whether to fit an intercept, and
-    scale.
+    """Settings of the gradient steps: code and parameter of the loss, intercept flag, and scale.
 
-    The scale is the step size or, for dual averaging, gamma in units of the squared row length.
+    The scale is the step size or, for dual averaging, gamma multiplied by the squared row length.
     """
 
     loss: int
@@ -46,7 +45,7 @@ class Threshold(NamedTuple):
     If ``penalty`` is negative, coefficients shrink by ``burst * gravity`` after every ``burst``
     rows, with a constant step size (Algorithm 3.1). Otherwise, ``burst`` and ``gravity`` are 1, and
     coefficients shrink by ``penalty`` times the step size of each row, which decreases as 1 /
-    sqrt(t) at row t, eq. (3.36).
+    sqrt(t) at row t (eq. (3.36)).
     """
 
     burst: int
@@ -70,7 +69,7 @@ class Paths(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Counters of one thread of :func:`stabilised_stage`."""
+    """Counters used by one thread of :func:`stabilised_stage`."""
 
     # (p, 2): number of bursts that changed a feature, and that left it non-zero, over the paths of
     # the thread
@@ -103,14 +102,15 @@ def stabilised_stage(
     last: int,
     count_all: bool,
 ) -> None:
-    """Run all or part of a stage of informative truncated bursts on parallel paths.
+    """Run a stage, or part of it, of bursts with informative truncation on parallel paths.
 
-    The paths are ``first`` to ``last - 1``, and the method is that of Algorithms 3.2 and 3.3 of Ma
+    The stage is run for the paths ``first`` to ``last - 1``, as in Algorithms 3.2 and 3.3 of Ma
     (thesis). Path m processes the rows in the order ``orders[m]``. After every ``burst`` rows, each
     coefficient shrinks by ``gravity`` times the number of these rows in which its feature is
-    non-zero. Unless ``count_all`` is set, rows in which the slope of the loss is zero do not count.
-    ``indices`` and ``seen`` are unsigned, which avoids checks for negative indices. No branch
-    depends on which features occur in a burst, since the processor could not predict such a branch.
+    non-zero. Unless ``count_all`` is set, rows in which the slope of the loss is zero are not
+    counted. ``indices`` and ``seen`` are unsigned, which avoids checks for negative indices. No
+    branch depends on which features occur in a burst, since the processor could not predict such a
+    branch.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent
@@ -233,9 +233,9 @@ def thresholded_pass(
     """Take gradient steps with soft-thresholding.
 
     The thresholding of a coefficient is deferred until its feature occurs. ``t`` is the number of
-    earlier rows, ``due`` is the number of thresholds so far, each of size ``burst * gravity``, and
-    ``done[j]`` is the number of them that have been applied to w[j]. The intercept and the updated
-    ``due`` are returned.
+    earlier rows. ``due`` is the number of soft-thresholding steps so far, each of size ``burst *
+    gravity``, and ``done[j]`` is the number of these steps that have been applied to w[j]. The
+    intercept and the updated ``due`` are returned.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent
@@ -299,9 +299,9 @@ def rda_pass(
     g: np.ndarray,
     g0: float,
 ) -> float:
-    """Run regularised dual averaging, and return the gradient sum g0 of the intercept.
+    """Run regularised dual averaging, and return the sum g0 of the intercept's gradients.
 
-    Coefficients are computed from the gradient sums ``g`` when a row requires them.
+    Coefficients are computed from the gradient sums ``g`` only when a row requires them.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, scale = descent

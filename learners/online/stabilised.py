@@ -30,7 +30,7 @@ POOL = 64  # number of updates per path that determine the gravity of a stage (h
 
 @dataclass
 class PathState:
-    """State of the paths of a binary problem between stages."""
+    """State of the parallel paths of a binary problem between stages."""
 
     columns: (
         np.ndarray
@@ -68,7 +68,7 @@ class PathState:
         )
 
     def keep(self, stay: np.ndarray) -> None:
-        """Drop the features outside the mask ``stay`` permanently."""
+        """Permanently drop the features that are not in the mask ``stay``."""
         kept = np.flatnonzero(stay)
         self.columns = self.columns[kept]
         self.paths = self.paths._replace(coef=self.paths.coef.take(kept, axis=1))
@@ -87,7 +87,7 @@ class PathState:
 
 
 def rows_of(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:
-    """Return the rows of a CSR matrix that contains only the active columns."""
+    """Return the :class:`.Rows` of a CSR matrix that contains only the active columns."""
     start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
     return Rows(X.data, X.indices.astype(np.uint32), start, end, y, writable(weight))
 
@@ -96,7 +96,7 @@ FEWER = 0.95  # features are dropped once the schedule keeps at most this fracti
 
 
 def rejection_rate(share: float, rejection: float, annealing: float) -> float:
-    """Return the rejection rate beta of the next stage, eq. (3.14) with d and 1 - d exchanged.
+    """Return the rejection rate beta of the next stage: eq. (3.14) with d and 1 - d exchanged.
 
     d = ``share`` is the fraction of active features. The rate is ``rejection`` if all features are
     active, and 0 if none are.
@@ -139,7 +139,7 @@ def _gather(counts: list[Counts]) -> None:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
-    """Linear classifier trained by SGD that drops unstable features (Ma (thesis) [1]_).
+    """Linear classifier trained by SGD that permanently drops unstable features [1]_.
 
     The classifier implements Algorithms 3.2 to 3.4 of [1]_. Several parallel paths minimise the
     mean loss by stochastic gradient steps::
@@ -156,12 +156,12 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     ----------
     n_features_to_select : int or float, default 0.1
         Number or fraction of features that remain at the end, for each class if there are several.
-        It only applies to ``selection="annealed"``.
+        Only used if ``selection="annealed"``.
     loss : str or Loss, default "hinge"
         Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     selection : {"annealed", "threshold"}, default "annealed"
-        Features that are dropped after each stage.
+        Rule for dropping features after each stage.
 
         * "annealed": the features with the lowest selection probabilities (ties are broken by the
           mean coefficient), where ``schedule`` determines their number;
@@ -188,8 +188,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_paths : int, default 16
         Number M of paths, at least 1.
     min_bursts : int, default 0
-        Non-negative number of bursts; a feature is evaluated once it has occurred in more than this
-        number (delta_K, eq. (3.33)).
+        Non-negative number of bursts. A feature is evaluated once it has occurred in more bursts
+        (delta_K, eq. (3.33)).
     n_stages : int, default 100
         Number of stages in the schedule of ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
@@ -222,8 +222,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_iter_ : int
         Number of passes over the rows.
     history_ : ndarray of shape (n_stages, 2)
-        Number of active features after each stage, and the gravity of the stage. With several
-        classes, only the first class is included.
+        Number of active features after each stage, and the gravity of the stage. If there are
+        several classes, it refers to the first class.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 

@@ -69,7 +69,7 @@ class SoftThresholdClassifier(OnlineClassifier):
 class TruncatedGradientClassifier(SoftThresholdClassifier):
     """Linear classifier trained by truncated gradient descent: SGD with periodic soft-thresholding.
 
-    The method is that of Langford et al. (2009) [1]_, Algorithm 3.1 of Ma (thesis) [2]_. On a
+    The method is due to Langford et al. (2009) [1]_ and is Algorithm 3.1 of Ma (thesis) [2]_. On a
     stream of rows, it performs stochastic descent on the objective::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + L^2 gravity / learning_rate ||coef||_1
@@ -159,8 +159,8 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
 class FOBOSClassifier(SoftThresholdClassifier):
     """Linear classifier trained by forward-backward splitting: SGD with soft-thresholding.
 
-    The method is that of Duchi and Singer (2009) [1]_, eq. (3.36) of Ma (thesis) [2]_.
-    Soft-thresholding follows the gradient step of every row. On a stream of rows, the method
+    The method is due to Duchi and Singer (2009) [1]_ and is given by eq. (3.36) of Ma (thesis)
+    [2]_. Soft-thresholding follows the gradient step of every row. On a stream of rows, the method
     minimises::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
@@ -223,8 +223,8 @@ class FOBOSClassifier(SoftThresholdClassifier):
 class RDAClassifier(SoftThresholdClassifier):
     """Linear classifier trained by regularised dual averaging with an l1 penalty.
 
-    The method is that of Xiao (2010) [1]_, eq. (3.35) of Ma (thesis) [2]_. On a stream of rows, it
-    minimises::
+    The method is due to Xiao (2010) [1]_ and is given by eq. (3.35) of Ma (thesis) [2]_. On a
+    stream of rows, it minimises::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
 

@@ -28,9 +28,9 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
     """Base class of selectors with linear scores.
 
     An algorithm implements ``_select(X, y, loss, weight)``, where ``X`` is validated, ``y``, of
-    shape (n, q), is encoded for the loss, and ``weight`` is as given by the user. The method sets
-    ``support_``, ``intercept_`` and ``coef_``. The shape of ``coef_`` is (q, n_features), and
-    changes to (n_features,) in regression with one output.
+    shape (n, q), is encoded for the loss, and ``weight`` contains the row weights as given by the
+    user. The method sets ``support_``, ``intercept_`` and ``coef_``. The shape of ``coef_`` is (q,
+    n_features), and changes to (n_features,) in regression with one output.
     """
 
     _auto_loss: str  # meaning of loss="auto"
@@ -64,7 +64,7 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
 
 
 class ScaledSelector(Selector):
-    """Base class of selectors that depend on the units of the columns."""
+    """Base class of selectors whose result depends on the units of the columns."""
 
     scaling: str
 

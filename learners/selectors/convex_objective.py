@@ -54,14 +54,14 @@ def forward_backward_minimise(
     Parameters
     ----------
     objective : function
-        Function of a vector that returns the value and the gradient, a vector of the same length.
-        Outside its domain, it must return infinity and an arbitrary gradient.
+        Function of a vector that returns the value and the gradient. Outside its domain, it must
+        return infinity and an arbitrary gradient of the same length.
     start : array-like of shape (n_features,)
         Starting point, which is 0 except for the free coordinates. The objective must be finite at
         this point.
     n_features_to_select : int or None, default None
-        Number of coordinates to select, excluding the free coordinates. None stops according to
-        ``delta`` or ``epsilon``.
+        Number of coordinates to select, excluding the free coordinates. If None, the search stops
+        according to ``delta`` or ``epsilon``.
     free : array-like of int, default ()
         Coordinates that are always included and do not count towards the number to select.
     criterion : {"gradient", "objective"}, default "gradient"

@@ -258,8 +258,8 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
-        Number k of features (or groups, if given) to select, or a fraction of them. None stops
-        according to ``delta`` or ``epsilon``.
+        Number k of features (or groups, if given) to select, or a fraction of them. If None, the
+        search stops according to ``delta`` or ``epsilon``.
     loss : str or Loss, default "auto"
         Smooth pointwise loss with second derivatives.
 
@@ -271,8 +271,8 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
         Criterion for the feature to add.
 
         * "gradient": largest gradient (FoBa-gdt);
-        * "objective": largest decrease in the objective when the feature's coefficients alone
-          change (FoBa-obj); many times slower.
+        * "objective": largest decrease in the objective when only the coefficients of the feature
+          change (FoBa-obj), which is many times slower.
     delta : float or None, default None
         Positive stopping threshold for the criterion "objective". The search stops when no feature
         lowers the objective by this amount.

@@ -71,7 +71,7 @@ def weighted_sums(
 
 
 class WeakLearners:
-    """Base class of weak learners, for gradients ``g`` and curvatures ``h`` of shape (n, q)."""
+    """Base class of weak learners; gradients ``g`` and curvatures ``h`` have shape (n, q)."""
 
     def _solve(
         self, g: np.ndarray, h: np.ndarray, features: np.ndarray
@@ -84,12 +84,12 @@ class WeakLearners:
         raise NotImplementedError
 
     def gains(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Compute the decrease in the quadratic model of the loss for each of ``features``."""
+        """Compute the decrease in the quadratic model of the loss achieved by each feature."""
         gains = (self._solve(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
         return sum(gains, np.zeros(len(features)))
 
     def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores, of shape (n, q), and parameters, of shape (q, width), of a feature."""
+        """Return a weak learner's scores, of shape (n, q), and parameters, of shape (q, width)."""
         parameters = np.stack(
             [self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])]
         )
@@ -97,7 +97,7 @@ class WeakLearners:
 
 
 class LinearLearners(WeakLearners):
-    """Weak learners f(x) = a + b x, with gains relative to a constant."""
+    """Weak learners f(x) = a + b x, whose gains are relative to a constant."""
 
     def __init__(self, X: Matrix, weight: np.ndarray) -> None:
         self.design = make_design(X, weight)
@@ -138,7 +138,7 @@ class LinearLearners(WeakLearners):
 
 
 class CodeLearners(WeakLearners):
-    """Weak learners that are functions of a feature's code, which is a bin or a position.
+    """Weak learners that are functions of a feature's code, which is a bin or a position in a bin.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class TableLearners(CodeLearners):
 
 
 class Boosted(NamedTuple):
-    """Result of :func:`boost`: rounds, losses, parameters and constant.
+    """Result of :func:`boost`.
 
     It contains the feature of each weak learner, the loss before the first round and after each
     round, the sum of the parameters of each feature, and the initial constant of each output.
@@ -329,7 +329,7 @@ class LogitBoostClassifier(SelectingClassifier):
     rounds_ : ndarray of shape (n_iter_,), int
         Feature of each weak learner.
     loss_curve_ : ndarray of shape (n_iter_ + 1,)
-        Non-increasing loss, before the first round and after each round.
+        Loss before the first round and after each round, which never increases.
     n_iter_ : int
         Number of rounds.
     n_features_in_, feature_names_in_

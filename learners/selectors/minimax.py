@@ -54,13 +54,13 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     max_cuts : int, default 10
         Maximum number T_m of cuts, at least 1.
     n_features_to_select : int or None, default None
-        Number of features to select. A warning is issued if the cuts select fewer features. With
+        Number of features to select. A warning is issued if the cuts select fewer features. If
         None, the cuts determine the number. In this case, ``C="auto"`` stops adding cuts once all
         training rows are classified correctly.
     retrain_C : float, "auto" or None, default 5.0
         Positive C of a final ridge logistic regression on the selected features, which is the
-        protocol of the paper. None keeps the mixture of the cuts. "auto" chooses the ridge by the
-        approximate leave-one-out deviance, in raw units if X is sparse.
+        protocol of the paper. If None, the mixture of the cuts is used. "auto" chooses the ridge by
+        the approximate leave-one-out deviance, in raw units if X is sparse.
     scaling : {"standardize", "none"}, default "standardize"
         Units in which columns are compared and penalised; see :class:`FSAClassifier`.
     fit_intercept : bool, default True
@@ -88,7 +88,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     intercept_ : ndarray of shape (1,)
         Intercept of the scores.
     objective_ : ndarray of shape (n_iter_,)
-        Non-increasing objective of the reduced problem after each cut.
+        Objective of the reduced problem after each cut, which never increases.
     gap_ : float
         Relative duality gap of the last reduced problem.
     n_iter_ : int

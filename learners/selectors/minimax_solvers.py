@@ -57,7 +57,7 @@ def minimise_coordinate(
     c2: float,
     mixture: np.ndarray,
 ) -> float:
-    """Minimise over one alpha_i by Algorithm 3, and return its change z, which is in (-c1, c2).
+    """Minimise over one alpha_i by Algorithm 3, and return its change z, with -c1 < z < c2.
 
     The algorithm is Newton's method on eq. (14), safeguarded by bisection. The derivative is ln((c1
     + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), which increases from -inf to inf. Here
@@ -127,7 +127,7 @@ def coordinate_sweep(
     alpha: np.ndarray,
     w: np.ndarray,
 ) -> None:
-    """Update ``alpha`` and ``w`` by a pass of coordinate descent, step 1 of Algorithm 2.
+    """Update ``alpha`` and ``w`` by one pass of coordinate descent (step 1 of Algorithm 2).
 
     The objective is the smoothed maximum, eq. (11). ``A``, of shape (n, p), contains y_i x_i, where
     the columns of cut t range from ``starts[t]`` to ``starts[t + 1]``. ``square``, of shape (n, T),
@@ -210,7 +210,7 @@ class ReducedProblem:
         return float(self.upper @ LOSS.margin_value(self.y * scores))
 
     def alpha(self, scores: np.ndarray) -> np.ndarray:
-        """Compute the dual variables alpha_i = -C_i loss'(y_i score_i) of given scores."""
+        """Compute the dual variables alpha_i = -C_i loss'(y_i score_i) for given scores."""
         return -self.upper * LOSS.margin_slope(self.y * scores)
 
     def hessian(self, scores: np.ndarray) -> np.ndarray:
@@ -244,11 +244,11 @@ class ReducedProblem:
 
 
 class WeightedGram:
-    """Matrix Z' W Z, where the Hessian W is taken at earlier scores.
+    """Matrix Z' W Z, where the Hessian W was computed at earlier scores.
 
-    The matrix takes O(n p^2) time, and the remainder of a Newton step takes O(n p). New columns are
-    added with the old W. The matrix is recomputed when steps become inaccurate. Single precision
-    suffices, since the matrix only provides directions.
+    Computing the matrix takes O(n p^2) time, and the remainder of a Newton step takes O(n p) time.
+    New columns are added using the old W. The matrix is recomputed when steps become inaccurate.
+    Single precision suffices, since the matrix only provides directions.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ class WeightedGram:
         self._product = np.empty((0, 0), np.float32)
 
     def product(self, Z: np.ndarray) -> np.ndarray:
-        """Return the matrix Z' W Z; ``Z`` may have gained columns since the last call."""
+        """Return the matrix Z' W Z; columns may have been added to ``Z`` since the last call."""
         old, p = len(self._product), Z.shape[1]
         if old < p:
             weighted = Z * self._root
@@ -286,14 +286,15 @@ def newton_step(
     coef: np.ndarray,
     alpha: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Take a damped Newton step at a fixed mixture, in theta = u / root; root_j is sqrt(d_j).
+    """Take a damped Newton step in theta_j = u_j / sqrt(d_j) at a fixed mixture.
 
     Returns
     -------
     coef, scores : ndarray
         Updated u, and Z u.
     decrease, length : float
-        Twice the decrease that the quadratic model predicts, and the fraction of the step taken.
+        Twice the decrease predicted by the quadratic model, and the fraction of the step that is
+        taken.
     """
     theta = coef / root
     gradient = theta - root * problem.weights(alpha)

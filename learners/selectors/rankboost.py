@@ -55,7 +55,7 @@ class RankBoost(BaseEstimator):
 
         sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
 
-    Here f(t) is the column of weak ranker t. The added weak ranker is that with the largest
+    Here f(t) is the column of weak ranker t. The added weak ranker is the one with the largest
     ``|r|``, where r = sum_ij D_ij (h(x_i) - h(x_j)) for the weak ranker h and the current weights
     D, eq. (23) of [2]_. Its weight is alpha = 1/2 ln((1 + r) / (1 - r)), the third method of [1]_.
     Pairs without a preference are ignored. Boosting ends early if the ranking is perfect.
@@ -113,7 +113,7 @@ class RankBoost(BaseEstimator):
         X : array of shape (n_samples, n_features)
             Training data.
         y : array of shape (n_samples,) or None
-            Relevance grades, where higher is better; not needed with ``pairs``.
+            Relevance grades, where higher grades are better; not required if ``pairs`` is given.
         qid : array of shape (n_samples,) or None
             Query of each item. If neither ``qid`` nor ``pairs`` is given, all items belong to one
             query.
@@ -131,7 +131,7 @@ class RankBoost(BaseEstimator):
         Raises
         ------
         ValueError
-            If no pair has a preference, or a parameter is out of range.
+            If no pair of items expresses a preference, or a parameter is out of range.
         """
         check_integer("n_rounds", self.n_rounds, 1)
         check_integer("n_thresholds", self.n_thresholds, 1)
@@ -200,7 +200,7 @@ class RankBoost(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Scores; higher is better.
+            Scores; higher scores are better.
         """
         check_is_fitted(self)
         X = validated(self, X, reset=False, dtype=np.float64)

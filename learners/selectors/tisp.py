@@ -107,7 +107,8 @@ class TISPClassifier(_TISP, SelectingClassifier):
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
     The row weights w_i sum to one. Each gradient step on all features is followed by thresholding,
-    so that dropped features may return. With a ridge, this is the hard-ridge thresholding of [1]_.
+    so dropped features may be selected again. With a ridge penalty, this is the hard-ridge
+    thresholding of [1]_.
 
     Parameters
     ----------
@@ -126,10 +127,10 @@ class TISPClassifier(_TISP, SelectingClassifier):
     n_thresholdings : int, default 10
         Number of gradient steps on all features, each followed by thresholding, at least 1.
     n_steps : int, default 500
-        Non-negative number of further gradient steps on the selected features.
+        Non-negative number of additional gradient steps on the selected features.
     interleave : bool, default True
-        Whether to divide the further steps evenly among the thresholding steps. If False, all
-        further steps follow the last thresholding step, as in [2]_.
+        Whether to distribute the additional steps evenly over the thresholding steps. If False, all
+        additional steps follow the last thresholding step, as in [2]_.
     learning_rate : float or "auto", default "auto"
         Positive step size. "auto" means the inverse curvature on the current features.
     ridge : float, default 0.0
@@ -185,8 +186,8 @@ class TISPRegressor(_TISP, SelectingRegressor):
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
     The row weights w_i sum to one. Each gradient step on all features is followed by thresholding,
-    so that dropped features may return. With a ridge, this is the hard-ridge thresholding of [1]_.
-    Several outputs share one support.
+    so dropped features may be selected again. With a ridge penalty, this is the hard-ridge
+    thresholding of [1]_. Several outputs share one support.
 
     Parameters
     ----------

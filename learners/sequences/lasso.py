@@ -1,4 +1,4 @@
-"""Conditional random fields on a path of l1 or group penalties, by proximal gradient steps.
+"""Conditional random fields along a path of l1 or group penalties, by proximal gradient steps.
 
 These are the baselines of Liu et al. (2014) (L1-CRF). A sensor is selected if any of its
 coefficients is non-zero.
@@ -17,17 +17,18 @@ _MAX_STEPS = 150  # maximum number of steps per fit
 def lasso_path(
     problem: ChainProblem, codes: np.ndarray, *, decrease: float = 0.75, max_penalties: int = 30
 ) -> Iterator[ChainFit]:
-    """Fit with decreasing penalties, starting at the smallest penalty that selects nothing.
+    """Fit with decreasing penalties, the first of which is the smallest that selects no column.
 
-    The penalties apply to the norms of blocks of standardised coefficients, times the square root
-    of the block size.
+    A penalty is the factor of a weighted sum: the norms of the blocks of standardised coefficients,
+    each weighted by the square root of the block size.
 
     Parameters
     ----------
     problem : ChainProblem
         Problem to fit; its ridge penalty also applies.
     codes : ndarray of shape (n_features, n_classes), int
-        Block of each coefficient. Blocks of a single coefficient result in the l1 penalty.
+        Block of each coefficient. If every block contains a single coefficient, the penalty is the
+        l1 norm.
     decrease : float, default 0.75
         Ratio of consecutive penalties.
     max_penalties : int, default 30

@@ -27,7 +27,7 @@ from .problem import ChainFit, ChainProblem, minimise
 
 
 class Sequences(NamedTuple):
-    """Sequences to which rows belong.
+    """Assignment of rows to sequences.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Sequences(NamedTuple):
         return rows if self.order is None else rows[self.order]
 
     def restored(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rows in their original order, the inverse of :meth:`ordered`."""
+        """Return the rows in their original order; this is the inverse of :meth:`ordered`."""
         if self.order is None:
             return rows
         out = np.empty_like(rows)
@@ -56,15 +56,15 @@ class Sequences(NamedTuple):
 def find_sequences(
     n_rows: int, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None
 ) -> Sequences:
-    """Determine the sequences from their lengths or from one ID per row.
+    """Determine the sequences from their lengths or from a sequence ID per row.
 
-    If neither is given, all rows form one sequence.
+    If neither is given, all rows form a single sequence.
 
     Raises
     ------
     ValueError
-        If both are given, the lengths are not positive integers with the right sum, or the number
-        of IDs differs from the number of rows.
+        If both are given, the lengths are not positive integers that sum to the number of rows, or
+        the number of IDs differs from the number of rows.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def sequence_weights(weight: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the weights differ within a sequence, since its likelihood has a single weight.
+        If the weights differ within a sequence.
     """
     least, most = (
         np.minimum.reduceat(weight, offsets[:-1]),
@@ -179,7 +179,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
             given.
         sequence : array of shape (n_rows,) or None, default None
             Sequence ID of each row, as an alternative to ``lengths``. The rows of a sequence must
-            be in order, but may alternate with other sequences.
+            be in order, but rows of other sequences may lie between them.
         sample_weight : array of shape (n_rows,) or None, default None
             Row weights, which must be equal within a sequence.
 
@@ -371,9 +371,9 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearChainCRF(BaseCRF):
-    """Linear-chain conditional random field, which labels rows given all rows of their sequence.
+    """Linear-chain conditional random field, which labels each row given all rows of its sequence.
 
-    The model is that of Lafferty et al. (2001) [1]_. L-BFGS minimises the convex objective of
+    The model is that of Lafferty et al. (2001) [1]_. L-BFGS minimises the same convex objective as
     crfsuite with all states and transitions::
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
@@ -385,8 +385,8 @@ class LinearChainCRF(BaseCRF):
     ridge : float, default 2.0
         Non-negative factor of the penalty. It corresponds to twice ``c2`` in crfsuite.
     fit_transitions : bool, default True
-        Whether to fit transitions. Without transitions, the model is a logistic regression on
-        single rows.
+        Whether to fit transition scores. Without them, the model is a logistic regression on single
+        rows.
     fit_intercept : bool, default True
         Whether to fit an intercept for each class. Intercepts are not shrunk.
     max_iter : int, default 1000
@@ -405,7 +405,7 @@ class LinearChainCRF(BaseCRF):
     intercept_ : ndarray of shape (n_classes,)
         Intercept of each class.
     objective_ : float
-        Objective at the minimum.
+        Minimum of the objective.
     n_iter_ : int
         Number of L-BFGS iterations.
     n_features_in_, feature_names_in_

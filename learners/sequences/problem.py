@@ -1,8 +1,8 @@
 """Objective of a conditional random field and its minimisation by L-BFGS.
 
-The Hessian of a chain couples all rows of a sequence. Newton's method would have to form it,
-whereas a quasi-Newton method requires only values and gradients. Scores are computed for a block of
-whole sequences at a time, so that memory does not grow with the number of rows.
+The Hessian of a chain couples all rows of a sequence. Newton's method would require this Hessian,
+whereas a quasi-Newton method requires only values and gradients. Scores are computed for one block
+of whole sequences at a time, so memory use does not grow with the number of rows.
 """
 
 from collections.abc import Iterator
@@ -94,7 +94,7 @@ class ChainProblem:
     free: np.ndarray | None = None
 
     def keep(self, chosen: np.ndarray) -> "tuple[np.ndarray, ChainProblem]":
-        """Return the columns that have a chosen coefficient, and the problem on these columns."""
+        """Return the columns with at least one chosen coefficient, and the problem on them."""
         columns = np.flatnonzero(chosen.any(axis=1))
         return columns, replace(self, X=self.X[:, columns], free=chosen[columns])
 
@@ -108,7 +108,7 @@ class ChainProblem:
         return ChainFit(np.zeros((self.X.shape[1], k)), np.zeros((k, k)), np.zeros(k))
 
     def value_and_gradient(self, fit: ChainFit) -> tuple[float, ChainFit]:
-        """Compute the objective and its gradient, which has the form of the parameters."""
+        """Compute the objective and its gradient, which is returned as a :class:`ChainFit`."""
         coef, transitions = self.ridge * fit.coef, self.ridge * fit.transitions
         intercept = np.zeros(self.n_classes)
         value = (

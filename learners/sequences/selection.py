@@ -69,7 +69,7 @@ class SelectingCRF(SupportMixin, BaseCRF):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ForwardBackwardCRF(SelectingCRF):
-    """Sparse CRF on k columns or groups, selected by FoBa search (Liu et al. (2014) [2]_).
+    """Sparse CRF on k columns or groups, selected by forward-backward greedy search (FoBa, [2]_).
 
     A greedy search over the coefficients of at most k columns or groups (units) minimises::
 
@@ -81,8 +81,8 @@ class ForwardBackwardCRF(SelectingCRF):
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
-        Number k of units to select, or a fraction of them. None stops according to ``delta`` or
-        ``epsilon``.
+        Number k of units to select, or a fraction of them. If None, the search stops according to
+        ``delta`` or ``epsilon``.
     feature_groups : array of shape (n_features,) or None, default None
         Group label of each column, such as its sensor. A group is added or removed as a whole.
     backward : bool, default True
@@ -94,7 +94,7 @@ class ForwardBackwardCRF(SelectingCRF):
         Criterion for the unit to add.
 
         * "gradient": largest gradient on standardised columns (FoBa-gdt);
-        * "objective": largest decrease in the objective when the coefficients of the unit alone
+        * "objective": largest decrease in the objective when only the coefficients of the unit
           change (FoBa-obj). Every step requires a small minimisation for every unit, so this suits
           small problems only.
     delta : float or None, default None
@@ -117,8 +117,8 @@ class ForwardBackwardCRF(SelectingCRF):
     support_ : ndarray of shape (n_features,), bool
         Mask of the selected columns.
     selected_groups_ : ndarray of shape (k,)
-        Labels of the selected groups in the order of their first columns. Without groups, the
-        selected column indices.
+        Labels of the selected groups in the order of their first columns. Without groups, indices
+        of the selected columns.
     path_ : list of (action, feature, objective, size)
         Sequence of steps: the action, the unit (a column, or a group identified by its first
         column), the objective after refitting (NaN if not computed), and the number of selected
@@ -182,7 +182,7 @@ class ForwardBackwardCRF(SelectingCRF):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSACRF(SelectingCRF):
-    """Sparse CRF on k columns or groups, selected by annealing (Barbu et al. (2017) [2]_).
+    """Sparse CRF on k columns or groups, selected by annealing [2]_.
 
     The objective, over the coefficients of at most k columns or groups (units), is::
 
@@ -206,11 +206,11 @@ class FSACRF(SelectingCRF):
         Criterion for the units to drop.
 
         * "norm": smallest standardised coefficients;
-        * "objective": smallest increase in the objective without the unit, which takes one pass
-          over the data per unit and cut.
+        * "objective": smallest increase in the objective when the unit is removed, which takes one
+          pass over the data per unit and cut.
     schedule : str, Schedule or function, default "linear"
-        Number of units that remain after each cut; see :class:`Schedule`. "linear" drops the same
-        number of units in each cut.
+        Number of units that remain after each cut (removal of units); see :class:`Schedule`.
+        "linear" drops the same number of units in each cut.
     n_steps : int or None, default None
         Number of steps in the schedule. None means twice the number of units to drop, but at most
         120, so that "linear" drops one unit at a time.

@@ -22,7 +22,7 @@ N_LEAVING, N_ENTERING = 10, 2
 
 
 class UnitModel:
-    """Model refitted on the selected units, for greedy searches and exchanges.
+    """Model that is refitted on the selected units, for greedy searches and exchanges.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class UnitModel:
         return self._charges
 
     def strengths(self) -> np.ndarray:
-        """Compute the gradient of each unit on standardised columns.
+        """Compute the norm of each unit's gradient on standardised columns.
 
         Raw gradients would favour columns that are often non-zero. The ridge penalty has zero
         gradient for columns that are not selected.
@@ -76,8 +76,7 @@ class UnitModel:
         return self._norms(scaled)
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Compute, for each candidate, the decrease in the objective if only that candidate
-        changes."""
+        """Compute how much the objective decreases if only one candidate's coefficients change."""
         out = np.zeros(len(candidates))
         held = replace(
             self.problem,
@@ -110,7 +109,7 @@ class UnitModel:
         return self.part.value_and_gradient(self.fit.with_coef(coef))[0]
 
     def costs(self) -> np.ndarray:
-        """Compute the increase in the objective if a unit is removed, minus the unit's penalty."""
+        """Compute the increase in the objective caused by removing each unit, minus its penalty."""
         return (
             np.array([self.value_without(unit) for unit in self.units])
             - self.value
@@ -135,7 +134,7 @@ class UnitModel:
         )
 
     def keep(self, units: list[int], tol: float = SEARCH_TOLERANCE, max_iter: int = 1000) -> None:
-        """Refit on the given units, starting from the coefficients of those that are retained."""
+        """Refit on the given units; the coefficients of retained units are the starting point."""
         coef = self.coef()
         self._use(units)
         self.fit = minimise(
@@ -155,9 +154,9 @@ class UnitModel:
 def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
     """Exchange units one at a time as long as the refitted objective decreases.
 
-    Each round considers the units of lowest cost in turn. For each one, it tries the units that
-    have the largest gradients once that unit is removed, one at a time, as replacements. The steps
-    are returned as entries of a path.
+    Each round considers the units of lowest cost in turn. It removes each unit and tries, one at a
+    time, the replacements that then have the largest gradients. The function returns the steps as
+    entries of a path.
     """
     path: list[Step] = []
     for _ in range(max_exchanges):

@@ -44,9 +44,9 @@ class Annealed:
 
 
 def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
-    """Compute the root mean square coefficient of each feature or group.
+    """Compute the root mean square of the coefficients of each feature or group.
 
-    Constant columns have coefficient and strength 0.
+    The coefficients and the strength of constant columns are 0.
     """
     square = np.einsum("mwq,mwq->m", coef, coef)
     if groups is None:
@@ -56,7 +56,7 @@ def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
 
 
 def strongest(strength: np.ndarray, count: int) -> np.ndarray:
-    """Return the ascending indices of exactly ``count`` largest values; ties favour the first.
+    """Return the indices of the ``count`` largest values in ascending order; ties favour the first.
 
     Values that differ by rounding errors count as ties, since copies of a column may be summed in
     different orders.
@@ -225,7 +225,7 @@ def anneal(
     intercept: np.ndarray | None = None,
     callback: Callable[[int, Annealed], None] | None = None,
 ) -> Annealed:
-    """Run the annealing loop, with one gradient step and one selection per entry of ``counts``.
+    """Run the annealing loop, which takes a gradient step and drops features for each count.
 
     Parameters
     ----------
@@ -241,9 +241,10 @@ def anneal(
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one, so that gradients are weighted means.
     learning_rate : float or function
-        Step size, or a function ``(design, coef) -> float``. The function is called after the first
-        cut and whenever half of the features have been dropped. It need not be called more often,
-        since a step size that is safe for some columns is safe for a subset of them.
+        Step size, or a function ``(design, coef) -> float``. The function is called when features
+        are first dropped, and whenever half of the features have been dropped. It need not be
+        called more often, since a step size that is safe for some columns is safe for a subset of
+        them.
     prior : Prior or None
         Prior on the coefficients; None for no penalty.
     momentum : float
@@ -259,7 +260,7 @@ def anneal(
         Function that is called with the state after each gradient step. It projects the
         coefficients onto the constraints in place.
     coef, intercept : ndarray or None
-        Initial values; zero and the best constant by default.
+        Initial values; by default, zero and the best constant.
     callback : function or None
         Function called as ``callback(step, state)`` after each step.
 

@@ -48,7 +48,7 @@ Coefficients = tuple[np.ndarray, np.ndarray]  # coefficients of the support's co
 
 @dataclass(frozen=True)
 class Units:
-    """Features or groups of features that are exchanged as a whole.
+    """Units of exchanges: features, or groups of features that are exchanged as a whole.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Pool:
     def read(
         cls, design: Design, units: Units, numbers: np.ndarray, rows: np.ndarray | None = None
     ) -> "Pool":
-        """Read the columns of the ascending units ``numbers``, for all or some rows."""
+        """Read the columns of the given units, in ascending order, for all or some rows."""
         fixed = None if units.fixed is None else units.fixed[numbers]
         features = units.features(numbers)
         if units.members is None:
@@ -128,7 +128,7 @@ class Pool:
 
     @cached_property
     def columns(self) -> np.ndarray:
-        """Transposed columns, each of which is contiguous for fast access."""
+        """Columns as rows of a contiguous array, for fast access."""
         return np.ascontiguousarray(self.Z.T)
 
     def square_sums(self, weights: np.ndarray) -> np.ndarray:
@@ -149,9 +149,9 @@ class Pool:
     def charges(self, problem: SupportProblem, fit: Fit) -> np.ndarray:
         """Compute the penalty of each unit for its number of coefficients.
 
-        See :func:`~annealed.learners.objective.base.charges_of`. Constant columns do not count, and
-        neither does one column of each piecewise-linear feature, since its other columns determine
-        it.
+        See :func:`~annealed.learners.objective.base.charges_of`. Constant columns are not counted.
+        One column of each piecewise-linear feature is not counted either, since the other columns
+        determine it.
         """
         if self.single:
             return np.zeros(len(self.units))
@@ -215,9 +215,9 @@ def swap(
     n_tries: int = 10,
     tol: float = 1e-5,
 ) -> tuple[np.ndarray, Fit, np.ndarray]:
-    """Exchange units of the support for units of the pool while this lowers the objective.
+    """Exchange units of the support for units of the pool as long as the objective decreases.
 
-    The objective is that of a refit, plus the penalties of the units. Several disjoint exchanges
+    The objective is that of a refit plus the penalties of the units. Several disjoint exchanges
     with a predicted improvement are tried at once. If they fail, fewer are tried, and finally the
     ``n_tries`` best exchanges are tried individually.
 
@@ -276,11 +276,11 @@ def swap(
 def regrow(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> tuple[np.ndarray, Fit]:
-    """Double the support by adding the steepest units of the pool, and reduce it again.
+    """Double the support by adding the units with the largest gradients, and then reduce it again.
 
     Units are added a few at a time in the order of their gradients, and removed at the same rate.
-    This escapes local optima that no single exchange can leave: if many units are wrong, each
-    correct unit alone seems useless.
+    This escapes local optima that no single exchange can leave. If many selected units are wrong, a
+    single correct unit hardly decreases the objective.
 
     Returns
     -------
@@ -317,7 +317,7 @@ def regrow(
 def regrown(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> tuple[np.ndarray, Fit, bool]:
-    """Run :func:`regrow` and swaps; return the better support, its fit, and whether it is new."""
+    """Run :func:`regrow` and swaps; return the better support, its fit, and whether it changed."""
     new_support, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
     charges = pool.charges(problem, fit)
     charge = charges[new_support].sum() - charges[support].sum()
@@ -369,11 +369,11 @@ class Candidates:
     rows: np.ndarray | None = None
 
     def read(self, numbers: np.ndarray) -> Pool:
-        """Read the pool of the units ``numbers``."""
+        """Read the columns of the units ``numbers`` as a pool."""
         return Pool.read(self.design, self.units, numbers, self.rows)
 
     def steepest(self, pool: Pool, k: int, fit: Fit) -> Pool:
-        """Return the units outside the pool with the largest gradients, in one pass."""
+        """Return the units outside the pool with the largest gradients, in a single pass."""
         residual, of_feature = fit.residual, self.units.of_feature
         if self.rows is not None:
             residual = np.zeros((self.design.n_samples, residual.shape[1]))
@@ -394,10 +394,10 @@ def swap_until_stable(
     fit: Fit,
     rounds: int,
 ) -> tuple[Pool, np.ndarray, Fit]:
-    """Exchange units within the pool, then with the units that have the largest gradients.
+    """Exchange units within the pool, and then with the units that have the largest gradients.
 
-    If annealing has failed, the support is regrown. Annealing has failed if more than a quarter of
-    the units were exchanged, or if a new unit had been dropped early.
+    The support is regrown if annealing appears to have failed: if more than a quarter of the units
+    were exchanged, or if a new unit had been dropped early.
     """
     annealed, k = support, len(support)
     support, fit, _ = swap(problem, pool, support, fit)
@@ -435,7 +435,7 @@ def proposed(
 ) -> tuple[Pool, np.ndarray, Coefficients]:
     """Run exchanges on the candidates' rows, and return the pool for exchanges on all rows.
 
-    The pool contains the resulting support and the units that could best replace one of its
+    The pool contains the resulting support and the units that are the best replacements for its
     units.
     """
     part = problem.on(candidates.rows)  # type: ignore[arg-type]  # never None here
@@ -452,7 +452,7 @@ def proposed(
 
 
 def some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
-    """Return a subset of the rows for proposing a support; None if there are few rows."""
+    """Return a subset of the rows on which to propose a support, or None if there are few rows."""
     rows = np.flatnonzero(problem.sample_weight)
     n = max(_ROWS, _ROWS_PER_COLUMN * n_columns)
     if len(rows) < _MANY * n or not problem.loss.pointwise or problem.offset is not None:
@@ -531,7 +531,7 @@ def _around(
 def alternatives(
     problem: SupportProblem, design: Design, state: Annealed, groups: np.ndarray | None
 ) -> dict[int, list[tuple[int, float]]]:
-    """Return the features that could replace a selected feature at a small cost.
+    """Return the features that could replace each selected feature at a small cost.
 
     The costs are predictions of the quadratic model. A group is represented by its first feature.
 
@@ -570,13 +570,13 @@ def alternatives(
 def exchange_changes(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> np.ndarray:
-    """Predict the change in the objective for every exchange between support and pool.
+    """Predict the change in the objective for every exchange between the support and the pool.
 
     Adding unit j to the support S changes the coefficients of S by -C_j d_j, where C_j = H_SS^-1
     H_Sj and d_j = -(H_jj - H_jS C_j)^-1 g_j for the Hessian H and the gradient g. Removing unit i
     afterwards costs b_i^T ([G^-1]_ii)^-1 b_i / 2, where b and G are the coefficients and the
-    Hessian after adding unit j. One product of support and pool suffices for all pairs. S includes
-    the intercept, which is never exchanged.
+    Hessian after adding unit j. A single matrix product of the support and the pool suffices for
+    all pairs. S includes the intercept, which is never exchanged.
 
     Parameters
     ----------
@@ -637,7 +637,7 @@ def exchange_changes(
 
 
 def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
-    """Compute the Hessian block of each unit, as an array of shape (n_columns, widest).
+    """Compute the Hessian blocks of all units, as an array of shape (n_columns, widest).
 
     ``widest`` is the largest number of columns in a unit. Units of several columns are processed
     one at a time, so that each product stays in the cache.
@@ -657,7 +657,7 @@ def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
 
 
 def ascending(values: np.ndarray) -> np.ndarray:
-    """Return the stable ascending order of the values, up to rounding errors.
+    """Return the indices that sort the values in ascending order, with ties in index order.
 
     Values that differ by rounding errors, as for duplicate columns, count as ties.
     """
@@ -671,9 +671,9 @@ def proposals(
     """Iterate over sets of exchanges (out, in) to try.
 
     The first set is half of the compatible exchanges with a predicted improvement. Each of the
-    following sets is smaller than the previous one. If the predictions are not exact but come from
-    a bound on the curvature, they are pessimistic, so that exchanges without a predicted
-    improvement are also tried individually.
+    following sets is smaller than the previous one. Predictions from a bound on the curvature are
+    pessimistic. In this case, exchanges without a predicted improvement are also tried
+    individually.
 
     Parameters
     ----------
@@ -687,7 +687,8 @@ def proposals(
     Yields
     ------
     list of (int, int)
-        Positions in the support, and units of the pool.
+        Positions in the support of the units to remove, and positions in the pool of the units to
+        add.
     """
     flat = change.ravel()
     tried = np.flatnonzero(flat < (0.0 if exact else np.inf))
@@ -721,7 +722,7 @@ def block_changes(
     pool_offsets: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Add the predicted changes for units of several columns.
+    """Add the predicted changes for units that have several columns.
 
     ``offsets`` and ``pool_offsets`` contain the first column of each unit, followed by the number
     of columns. ``schur``, of shape (n_columns, widest), contains the rows of the Schur complements

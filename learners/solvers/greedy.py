@@ -10,7 +10,7 @@ _NEGLIGIBLE = 1e-10
 
 
 class Step(NamedTuple):
-    """Step of a search: the feature or group added or removed, and the resulting objective."""
+    """Step of a search, with the feature or group added or removed and the resulting objective."""
 
     action: str
     feature: int
@@ -19,7 +19,7 @@ class Step(NamedTuple):
 
 
 class GreedyModel(Protocol):
-    """Interface between models and the search.
+    """Interface of a model to the greedy search.
 
     A model is refitted whenever a unit (a feature or group) is added or removed.
     """
@@ -35,9 +35,9 @@ class GreedyModel(Protocol):
         """Compute the gradient strength of each unit."""
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Compute the decrease in the objective if each candidate alone is fitted.
+        """Compute how much the objective decreases if each candidate is fitted separately.
 
-        ``candidates`` is a mask of units; the result is 0 for other units.
+        ``candidates`` is a mask of units. The result is 0 for all other units.
         """
 
     def add(self, unit: int) -> None:
@@ -63,17 +63,17 @@ def greedy_search(
     """Repeatedly add the best unit, refit, and remove units that gain less than half as much.
 
     The gain of a unit is the decrease in the objective that it causes, minus its penalty. The
-    search always ends, since the objective is lower whenever the search returns to a size.
+    search always ends, since the objective is lower each time the same number of units is reached.
 
     Parameters
     ----------
     model : GreedyModel
-        Model without units. The selected units are added to it.
+        Model that contains no units yet. The selected units are added to it.
     size : int
         Number of units to select.
     criterion : {"gradient", "objective"}
         Criterion for the best unit: the largest gradient (FoBa-gdt), or the largest decrease in the
-        objective when the unit alone is fitted (FoBa-obj).
+        objective when only the unit is fitted (FoBa-obj).
     delta, epsilon : float or None
         Stopping thresholds. The search stops when no unit lowers the objective by ``delta``
         (criterion "objective"), or has a gradient of ``epsilon`` (criterion "gradient").

@@ -26,7 +26,7 @@ SHRINKAGE = 5e-5  # ridge for comparing supports, also of separable data (heuris
 
 @dataclass(frozen=True)
 class SupportProblem:
-    """Objective of the coefficients of a support, loss + shrinkage ||theta||^2 + prior.
+    """Problem of fitting a support: minimise loss + shrinkage ||theta||^2 + prior.
 
     Coefficients have shape (p, n_outputs) for p columns. Each feature consists of ``width``
     adjacent columns.
@@ -50,7 +50,8 @@ class SupportProblem:
     offset : ndarray of shape (n_samples, n_outputs) or None
         Fixed scores, which are added to those of the columns.
     n_rows : float or None
-        Number of rows, counting copies. None means the effective number that the weights imply.
+        Number of rows, counting copies. None means the effective number of rows implied by the
+        weights.
     """
 
     y: np.ndarray
@@ -70,7 +71,7 @@ class SupportProblem:
         return self.loss.is_quadratic and (self.prior is None or not self.prior.total_variation)
 
     def on(self, rows: np.ndarray) -> "SupportProblem":
-        """Return the problem on some of the rows."""
+        """Return the problem restricted to some of the rows."""
         weight = self.sample_weight[rows]
         n_rows = None if self.n_rows is None else self.n_rows * weight.sum()
         return replace(self, y=self.y[rows], sample_weight=weight / weight.sum(), n_rows=n_rows)
@@ -95,7 +96,7 @@ class SupportProblem:
         return gradient
 
     def penalty_hessian(self, n_columns: int) -> np.ndarray:
-        """Bound the Hessian of :meth:`penalty` for the columns and, if fitted, the intercept."""
+        """Bound the Hessian of :meth:`penalty` from above, including the intercept if fitted."""
         size = n_columns + self.fit_intercept
         H = np.zeros((size, size))
         if self.prior is None:
@@ -130,7 +131,7 @@ class SupportProblem:
     def second_order(
         self, scores: np.ndarray, theta: np.ndarray
     ) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Compute the objective, and the gradient and Hessian products with respect to the
+        """Compute the objective, and its gradient and Hessian products with respect to the
         scores."""
         scores, penalty = (
             scores if self.offset is None else scores + self.offset,
@@ -209,7 +210,7 @@ def refit(
         Whether to continue until the gradient is zero up to rounding, so that the result does not
         depend on the initial values.
     limit : float, default infinity
-        Objective that the fit must reach. The fit stops early if this is unlikely.
+        Objective that the fit must reach. The iterations stop early if this is unlikely to happen.
 
     Returns
     -------
@@ -279,7 +280,7 @@ def refit(
 def hessian(
     problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np.ndarray
 ) -> np.ndarray:
-    """Compute the Hessian of one output for columns and intercept, from ``A1`` and ``WA``.
+    """Compute the Hessian A1' W A1 of one output for the columns and the intercept.
 
     ``A1`` is the result of :meth:`SupportProblem.with_intercept`.
     """
@@ -292,7 +293,7 @@ def hessian(
 
 
 def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
-    """Return the minimum of the quadratic model around the fit on another support."""
+    """Return the minimiser of the quadratic model around the fit on another support."""
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
     x = np.empty((A1.shape[1], len(fit.intercept)))
     for q, product in enumerate(fit.hessian_products):
@@ -315,7 +316,7 @@ def _joint_direction(
 
 
 def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-    """Invert the joint Hessian of columns, intercept and outputs, given the Hessian of each row.
+    """Invert the joint Hessian of all coefficients of all outputs, given the Hessian of each row.
 
     The result is ordered by column, then by output. ``A1`` is the result of
     :meth:`SupportProblem.with_intercept`.
@@ -354,7 +355,7 @@ def bounded_fit(
     bounds: tuple[np.ndarray, ...],
     basis: np.ndarray | None = None,
 ) -> Fit:
-    """Fit one output with bounds on the coefficients, or on factors of a basis, by L-BFGS-B.
+    """Fit one output by L-BFGS-B, with bounds on the coefficients or on factors of a basis.
 
     Parameters
     ----------
@@ -369,7 +370,7 @@ def bounded_fit(
     bounds : (ndarray, ndarray)
         Lower and upper bounds, each of shape (p,).
     basis : ndarray of shape (p, p) or None, default None
-        Matrix that maps the bounded factors to the coefficients. None if the coefficients
+        Matrix that maps the bounded factors to the coefficients, or None if the coefficients
         themselves are bounded.
 
     Returns

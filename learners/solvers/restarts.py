@@ -66,7 +66,7 @@ def search(
     Returns
     -------
     ndarray of int, ascending
-        Best support; ``kept`` if no other support is better.
+        Best support, which is ``kept`` if no other support is better.
     """
     few = len(kept) <= _FEW_FEATURES
     n_rounds, n_pool, slack = _PLAN_FEW if few else _PLAN_MANY

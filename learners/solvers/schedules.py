@@ -13,7 +13,7 @@ N_STEPS = 100  # default number of steps
 
 
 def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Return the schedule of eq. (3) of Barbu et al. (2017), which reaches k after half the steps.
+    """Return the schedule in eq. (3) of Barbu et al. (2017), which reaches k after half the steps.
 
     The number of features after step e is M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)) for M
     features, E steps and speed mu.
@@ -31,7 +31,7 @@ def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
     """Return the schedule M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of Barbu et al. (2014).
 
-    The symbols are those of :func:`inverse`, but the curve and the scale of mu differ from it.
+    The symbols are those of :func:`inverse`, but the curve and the scale of mu differ.
     """
     e = np.arange(1, n_steps + 1)
     return _whole(np.maximum(k, n_features / (1.0 + e * mu) - 1.0 / n_steps), n_features, k)
@@ -40,7 +40,7 @@ def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarra
 def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
     """Return the schedule M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E).
 
-    For mu = 1, it reaches k after half of the steps; for larger mu, it does so earlier. See
+    For mu = 1, it reaches k after half of the steps; for larger mu, it reaches k earlier. See
     :func:`inverse` for the symbols.
     """
     e = np.arange(1, n_steps + 1)
@@ -52,7 +52,7 @@ def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 
 
 def linear(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Return the schedule that falls linearly to k at step ``n_steps / (2 max(mu, 1))``."""
+    """Return the schedule that decreases linearly to k at step ``n_steps / (2 max(mu, 1))``."""
     e = np.arange(1, n_steps + 1)
     return _whole(
         k + (n_features - k) * np.maximum(0.0, 1.0 - 2.0 * e * max(mu, 1.0) / n_steps),
@@ -94,8 +94,8 @@ class Schedule(BaseEstimator):
         ranking, 30 for regression, and 0.3 for :class:`StabilizedTruncatedSGDClassifier`. If the
         object is called directly, "auto" means 100.
     n_steps : int, default 100
-        Number of steps of the FSA estimators (E in the paper), at least 1. With more steps,
-        fewer features are dropped at a time, and the fit takes longer.
+        Number of steps of the FSA estimators (E in the paper), at least 1. With more steps, fewer
+        features are dropped at a time, and the fit takes longer.
 
     References
     ----------
@@ -184,7 +184,7 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
 
 
 def step_counts(schedule: Counts, n_features: int, k: int, n_steps: int) -> np.ndarray:
-    """Return the number of features that remain after each step, validated for custom functions.
+    """Return the number of features that remain after each step of a schedule, after validation.
 
     Raises
     ------

@@ -60,7 +60,7 @@ def safe_step(
 ) -> float:
     """Compute a step size for which plain gradient steps never increase the objective.
 
-    It is the inverse of a bound on the curvature of the mean loss plus penalty.
+    The step size is the inverse of a bound on the curvature of the mean loss plus the penalty.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def safe_step(
     loss : Loss
         Loss with a finite ``max_curvature``.
     slack : float
-        Factor for the estimated curvature.
+        Factor by which the estimated curvature is multiplied.
     penalty : float
         Largest curvature of the penalty.
     """
@@ -82,7 +82,7 @@ def safe_step(
 def start_direction(
     design: Design, y: np.ndarray, loss: Loss, sample_weight: np.ndarray, intercept: np.ndarray
 ) -> np.ndarray:
-    """Compute the gradient of the first output at zero, for use as ``direction``."""
+    """Compute the gradient of the first output at zero coefficients, used as ``direction``."""
     return design.gradient(loss.gradient(y, np.zeros(y.shape) + intercept, sample_weight)[:, :1])
 
 
@@ -92,7 +92,7 @@ def annealing_step(
     step: float | None = None,
     bound: np.ndarray | None = None,
 ) -> float | Callable[[Design, np.ndarray], float]:
-    """Return the learning rate of :func:`anneal` for a loss.
+    """Return the ``learning_rate`` argument of :func:`anneal` for a loss.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from .matrix import Source, float_dtype
 
 
 class BatchSource(Source):
-    """Matrix of batches of rows, which each pass reads once and in order.
+    """Matrix whose batches of rows are read in order by every pass over the data.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from .sparse_files import SparseSource
 
 
 class ChunkedSource(Source):
-    """Zarr array or HDF5 data set, read in whole chunks, or in row ranges if it has no chunks.
+    """Zarr array or HDF5 data set, read in whole chunks or, if it has no chunks, in row ranges.
 
     Parameters
     ----------
@@ -80,15 +80,16 @@ def on_disk(
         order of the file names. A folder written by :func:`write_csr` is also accepted. Parquet
         files may be given by URL, such as ``s3://bucket/big``.
     batches : function or None, default None
-        Function that replaces ``data``. It returns an iterable of batches (X, y) or (X, y, weight),
-        which are arrays or data frames. It is called for each pass over the data, and must return
-        the same batches every time.
+        Function to use instead of ``data``. It returns an iterable of batches (X, y) or (X, y,
+        weight), where X is an array or a data frame. It is called for each pass over the data and
+        must return the same batches every time.
     name : str or None, default None
         Name of the array in an HDF5 file or a Zarr group. It may be omitted if there is only one
         array.
     columns : list of str or None, default None
-        Columns of a Parquet table. The default is all stored columns except the target and the
-        weight. Folder names such as ``year=2024`` define additional columns that can be requested.
+        Columns of a Parquet table. By default, these are all stored columns except the target and
+        the weight. Folder names such as ``year=2024`` define additional columns that can be
+        requested.
     target, weight : str or None, default None
         Columns of a Parquet table that are read into memory and become the attributes ``target``
         and ``weight``, for ``fit(source, source.target, sample_weight=source.weight)``. A source of

@@ -65,7 +65,7 @@ def parse_bytes(limit: int | str) -> int:
 
 
 def float_dtype(dtype: Any) -> np.dtype:
-    """Return the type to which values are converted on reading.
+    """Return the type to which values are converted when they are read.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class OutOfCoreMatrix:
     shape : tuple of int
         Number of rows and number of columns.
     dtype : dtype
-        Type of the values on reading: float32 or float64.
+        Type to which values are converted when they are read: float32 or float64.
     names : list of str or None
         Column names; None if the data have no names.
     memory_limit : int or None
@@ -151,7 +151,7 @@ class OutOfCoreMatrix:
         )
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
-        """Apply ``function``, which returns n_outputs values per row, to the given columns."""
+        """Apply a function that returns n_outputs values per row to the given columns."""
         raise NotImplementedError
 
     def chosen(self, columns: np.ndarray) -> Any:
@@ -224,7 +224,7 @@ class Source(OutOfCoreMatrix):
         return self[:, columns]
 
     def cuts(self, height: int) -> list[slice]:
-        """Split the rows into ranges of at most ``height`` rows, unless this would repeat reads."""
+        """Split the rows into ranges of at most ``height`` rows unless reads would be repeated."""
         step = max(1, height // self.row_step) * self.row_step
         if self.row_step == 1 and step > CHUNK:
             step -= step % CHUNK  # align with the chunks of sums over rows
@@ -296,12 +296,12 @@ def _as_slice(index: np.ndarray) -> slice | np.ndarray:
 
 
 class TorchMatrix(OutOfCoreMatrix):
-    """Out-of-core matrix that wraps a float32 tensor, which stays on its device.
+    """Out-of-core matrix that wraps a float32 tensor, which remains on its device.
 
     Parameters
     ----------
     X : torch.Tensor of shape (n_samples, n_features)
-        Dense tensor of real numbers. It is copied unless it is float32.
+        Dense tensor of real numbers. It is copied if it is not float32.
 
     Raises
     ------

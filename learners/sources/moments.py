@@ -24,7 +24,7 @@ _BLOCK_BYTES = 32 << 20  # bytes in double precision at a time
 
 @dataclass(frozen=True)
 class Moments:
-    """Weighted moments of the concatenated columns and targets.
+    """Weighted moments of the columns of X and the targets, concatenated.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Moments:
     mean : ndarray of shape (p,)
         Weighted mean of each column and target.
     scatter : ndarray of shape (p, p)
-        Weighted sum of the products of deviations from the mean.
+        Weighted sum of the products of the deviations from the means.
     """
 
     n_samples: int
@@ -72,7 +72,7 @@ class Moments:
 
     @property
     def scale(self) -> np.ndarray:
-        """Compute the square root of each column's sum of squared deviations; 0 if constant."""
+        """Compute the square root of each column's sum of squared deviations (0 if constant)."""
         scale = np.sqrt(np.diagonal(self.scatter))
         rounding = _ROUNDING * np.abs(self.mean) * np.sqrt(self.n_rows)
         return np.where(scale > rounding, scale, 0.0)

@@ -31,7 +31,7 @@ def damage_named(name: str) -> Iterator[None]:
 
 
 class ParquetPart:
-    """File of a Parquet table; folder names such as ``year=2024`` become columns.
+    """File of a Parquet table, with columns from folder names such as ``year=2024``.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class ParquetPart:
     name : str, default "ParquetFile"
         Name of the file in error messages.
     groups : sequence of int or None, default None
-        Indices of the row groups; all by default.
+        Indices of the row groups; by default, all row groups.
     keys : dict of str to pyarrow.Scalar or None, default None
         Values of the columns that folder names define. Columns in the file take precedence.
     """
@@ -86,7 +86,7 @@ class ParquetPart:
 
 
 class ParquetSource(Source):
-    """Columns of a Parquet table as a matrix, where missing values are NaN.
+    """Matrix of columns of a Parquet table, in which missing values are NaN.
 
     Only the requested columns are read, one row group at a time.
 
@@ -95,9 +95,9 @@ class ParquetSource(Source):
     parts : sequence of ParquetPart
         Files of the table. Requested columns must be numeric.
     columns : list of str or None, default None
-        Column names; all stored columns by default.
+        Column names; by default, all stored columns.
     target, weight : str or None, default None
-        Columns that are not features, but are read into memory as the attributes ``target`` and
+        Columns that are not features but are stored in memory as the attributes ``target`` and
         ``weight``.
     """
 
@@ -203,7 +203,7 @@ class ParquetSource(Source):
 
 
 def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotFoundError:
-    """Return an error for a missing package that states the command to install it."""
+    """Return an error for a missing package, which states how to install it."""
     extra = {"pyarrow": "parquet", "fsspec": "dask"}.get(str(error.name), "disk")
     return ModuleNotFoundError(
         f"{where}: reading this file requires {error.name}; run pip install '.[{extra}]' in the "
@@ -215,7 +215,7 @@ def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotF
 def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, ...]:
     """Open a Parquet file, or a folder of files and subfolders, as one table.
 
-    Files are in the order of their names.
+    Files are sorted by name.
 
     Parameters
     ----------
@@ -232,7 +232,8 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
     Raises
     ------
     ValueError
-        If a file is damaged, a folder has no Parquet files, or a filter uses an unknown column.
+        If a file is damaged, a folder contains no Parquet files, or a filter uses an unknown
+        column.
     ModuleNotFoundError
         If pyarrow is not installed, or if fsspec is required for a URL but not installed.
     """

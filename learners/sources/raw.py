@@ -121,7 +121,8 @@ class RawSource(Source):
 def as_requested(file: int) -> None:
     """Disable the operating system's read-ahead for a file.
 
-    Blocks are read ahead by this package, and the remaining columns are scattered.
+    This package reads blocks ahead itself, and reading ahead does not help if the remaining columns
+    are scattered.
     """
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)

@@ -32,7 +32,7 @@ class SparseSource(Source):
     nnz : int
         Number of stored values.
     target : ndarray of shape (n_samples,) or None
-        Labels of a LIBSVM file, which are in memory.
+        Labels of a LIBSVM file, which are stored in memory.
     """
 
     def __init__(self, folder: str | PathLike[str], index: np.ndarray | None = None) -> None:
@@ -112,7 +112,7 @@ def write_rows(
     n_features: int,
     dtype: np.dtype,
 ) -> SparseSource:
-    """Write blocks of rows, given with their indices, to a folder.
+    """Write blocks of rows, given together with the row indices, to a folder.
 
     Returns
     -------
@@ -155,10 +155,10 @@ def write_csr(
     folder : path
         New folder, which :func:`on_disk` can open later.
     n_features : int or None, default None
-        Number of columns of a LIBSVM file. None derives it from the largest index.
+        Number of columns of a LIBSVM file. If None, it is derived from the largest index.
     zero_based : bool or "auto", default "auto"
-        Whether the first column of a LIBSVM file has index 0. "auto" checks whether an index 0
-        occurs.
+        Whether the first column of a LIBSVM file has index 0. With "auto", this is assumed if index
+        0 occurs in the file.
 
     Returns
     -------

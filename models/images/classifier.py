@@ -1,4 +1,4 @@
-"""Classification of photographs by a few selected columns, with maps of the evidence."""
+"""Classification of photographs based on a few selected columns, with maps of the evidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -24,8 +24,8 @@ WHOLE, HEADS = "whole", "heads"
 class ImageClassifier(ModelFile):
     """Classifier that labels photographs by their visual words and colours.
 
-    The features are those of Ma (thesis), section 4.1.2 [1]_, and columns are selected by FSA.
-    Visual words of the head are also used if there is a head box.
+    The features are those of Ma (thesis), section 4.1.2 [1]_, and columns are selected by FSA. If a
+    photograph has a head box, visual words of the head are also used.
 
     Parameters
     ----------
@@ -38,9 +38,11 @@ class ImageClassifier(ModelFile):
         Names of the classes, in the order of the probabilities. Set by :meth:`fit`.
     scorers : dict of str to list of scorers
         Scorers for photographs without a head box ("whole") and with a head box ("heads"). The
-        latter do not exist if there were too few head boxes in training. Set by :meth:`fit`.
+        latter are missing if there were too few head boxes in the training data. Set by
+        :meth:`fit`.
     info : dict
-        JSON values about training, scores and terms of use, which are stored in the model file.
+        JSON values that describe training, scores and terms of use, and are stored in the model
+        file.
 
     References
     ----------
@@ -72,12 +74,13 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         photographs : sequence of Photograph
-            Training photographs. They are read twice, one at a time, so the sequence may read files
-            when it is indexed.
+            Training photographs. They are read twice, one at a time, so the sequence may load each
+            photograph from its file when it is indexed.
         labels : sequence of str
             Class of each photograph.
         X : CSR matrix of shape (n_photographs, n_features) or None, default None
-            Columns of the photographs computed by ``self.features``, if these are already fitted.
+            Columns of the photographs, computed by ``self.features``. None means that the features
+            are fitted to the photographs first.
 
         Returns
         -------
@@ -108,11 +111,11 @@ class ImageClassifier(ModelFile):
         return self
 
     def columns(self, part: str) -> np.ndarray:
-        """Return the columns from which the classifier of a part may select.
+        """Return the indices of the columns from which the classifier of a part may select.
 
         Without a head box, these are all columns except those of the head. With a head box, they
-        are all columns except the words in quarters of the image. These add only noise if the head
-        is known, as cross-validation on the training photographs showed.
+        are all columns except the words in quarters of the image. In cross-validation on the
+        training photographs, these only added noise if the head was known.
 
         Parameters
         ----------
@@ -160,9 +163,9 @@ class ImageClassifier(ModelFile):
         }
 
     def selected(self, part: str = WHOLE) -> np.ndarray:
-        """Return the columns that a part uses, strongest first.
+        """Return the indices of the columns that a part uses, in order of decreasing strength.
 
-        The columns of FSA are followed by those of sDist.
+        The columns selected by FSA come first, followed by those of sDist.
 
         Parameters
         ----------
@@ -217,13 +220,13 @@ class ImageClassifier(ModelFile):
             raise ValueError("this classifier is not fitted yet; call fit, or load a fitted model")
 
     def predict_proba(self, photographs: Sequence[Photograph]) -> np.ndarray:
-        """Predict the probabilities of the classes.
+        """Predict class probabilities.
 
         Parameters
         ----------
         photographs : sequence of Photograph
-            Photographs. The head is also classified if a photograph has a head box and the model
-            was trained on heads.
+            Photographs. If a photograph has a head box and the model was trained on heads, the head
+            is also classified.
 
         Returns
         -------
@@ -281,7 +284,7 @@ class ImageClassifier(ModelFile):
         Raises
         ------
         ValueError
-            If the model consists only of a metric, since its votes are not a sum over columns.
+            If the model consists only of a metric, whose votes are not a sum over columns.
         """
         part = self._part(photograph)
         probabilities = self.predict_proba([photograph])[0]
@@ -319,8 +322,8 @@ class ImageClassifier(ModelFile):
         Returns
         -------
         tuple of two ndarrays
-            Column indices (m,) of the m words, and their windows (m, 4): x and y of the centre,
-            width and height in pixels.
+            Column indices of the m words, of shape (m,), and their windows, of shape (m, 4): x and
+            y of the centre, width and height, in pixels.
         """
         return occurrences(self.features, photograph.resized(self.features.side))
 

@@ -1,4 +1,4 @@
-"""Positions of visual words in a photograph, and evidence per pixel."""
+"""Positions of visual words in a photograph, and the evidence of each pixel."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ class Explanation:
     label : str
     probability : float
     image : ndarray of shape (H, W, 3), uint8
-        Photograph, resized to the size at which its words are counted.
+        Photograph, resized to the size at which its visual words are counted.
     heat : ndarray of shape (H, W), float64
-        Evidence of each pixel: positive for ``label``, negative against it. The sum of the evidence
-        equals the sum of the contributions.
+        Evidence of each pixel: positive values support ``label``, and negative values contradict
+        it. The sum over the pixels equals the sum of the contributions.
     contributions : list of (str, float)
         Names and contributions of the selected columns that occur in the photograph, in order of
         decreasing absolute value. They are contributions to the score of ``label`` minus the mean
@@ -39,10 +39,10 @@ class Explanation:
 
 
 def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns and windows of the m words in a resized photograph.
+    """Return the column index and the window of each visual word in a resized photograph.
 
-    There is one entry for each count of a word: in the whole image, in a quarter, and in the head.
-    The windows have shape (m, 4): x and y of the centre, width and height, in pixels.
+    A word has one entry for each region in which it is counted: the whole image, a quarter, and the
+    head. The windows have shape (m, 4): x and y of the centre, width and height, in pixels.
     """
     columns, windows = [], []
     for first, words, described, frame in _views(features, photograph):
@@ -56,7 +56,7 @@ def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarra
 
 
 def paint(features: PetColumns, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
-    """Compute the evidence of each pixel of a resized photograph from the evidence of each column.
+    """Distribute the evidence of the columns over the pixels of a resized photograph.
 
     The evidence of a word is divided equally among its occurrences and distributed over their
     windows. The evidence of a colour is distributed over its pixels.

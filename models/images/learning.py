@@ -1,4 +1,4 @@
-"""Training of class scores from columns by FSA and sDist, with calibration by a temperature."""
+"""Training of class scores on columns by FSA and sDist, with calibration by a temperature."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,25 +31,25 @@ class ClassifierSettings:
     Parameters
     ----------
     method : {"fsa", "piecewise", "sdist", "both", "sdist-sgd"}, default "fsa"
-        Learner. "fsa" is FSA with linear responses, and "piecewise" has piecewise-linear ones.
-        "sdist" is sDist on the columns that linear FSA selects, and "both" averages the
+        Learner. "fsa" is FSA with linear responses, and "piecewise" is FSA with piecewise-linear
+        responses. "sdist" is sDist on the columns that linear FSA selects, and "both" averages the
         probabilities of linear FSA and sDist. "sdist-sgd" is sDist on all columns by stabilised
         truncated SGD (Ma, thesis).
     n_features_to_select : int, default 500
         Number of columns that the model uses, at least 1.
     shrinkage : float, default 0.03
-        Parameter lambda of the prior of FSA.
+        Shrinkage factor lambda of the FSA prior.
     mu : float, default 1.0
         Speed of the annealing schedule; larger values drop columns earlier.
     n_steps : int, default 100
         Number of steps of the annealing schedule.
     max_order : int, default 1
-        Maximum number of columns that are multiplied in a product of sDist.
+        Maximum number of columns that sDist multiplies to form a product.
 
     Raises
     ------
     ValueError
-        If a setting is out of range; the message names the first such setting.
+        If a setting is out of range. The message names the first such setting.
     """
 
     method: str = "fsa"
@@ -71,7 +71,7 @@ class ClassifierSettings:
         ----------
         X : CSR or CSC matrix of shape (n_photographs, n_columns)
             Columns of the photographs. CSC matrices are not copied. The matrix remains sparse,
-            except with the method "piecewise", which makes a dense copy in float32.
+            except that the method "piecewise" makes a dense copy in float32.
         y : ndarray of shape (n_photographs,), int
             Class indices.
 
@@ -106,7 +106,7 @@ class ClassifierSettings:
 def metric_on(
     X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarray, max_order: int
 ) -> MetricScorer:
-    """Fit sDist with its default solver to some columns of X, and return a scorer for rows of X."""
+    """Fit sDist with its default solver to some columns of X, and return a scorer for rows."""
     part = X[:, columns].toarray().astype(np.float64)
     return MetricScorer.of(
         learners.SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y
@@ -116,7 +116,8 @@ def metric_on(
 def temperature(scores: np.ndarray, y: np.ndarray) -> float:
     """Return the temperature, from 1/100 to 100, that maximises the likelihood of held-out scores.
 
-    The scores have shape (n, n_classes), and the likelihood is that of their softmax.
+    The scores have shape (n, n_classes). The likelihood is that of their softmax after division by
+    the temperature.
     """
 
     from scipy.optimize import minimize_scalar

@@ -19,12 +19,13 @@ from ..files import check_array
 class AdditiveScorer:
     """Scorer whose class scores are sums of responses to the selected columns.
 
-    There is one output per class. Scores are divided by the temperature before the softmax.
+    There is one output per class. Scores are divided by the temperature before the softmax is
+    applied.
 
     Attributes
     ----------
     model : AdditiveModel
-        Model with one output per class and columns in order of decreasing importance.
+        Model with one output per class and with columns in order of decreasing importance.
     temperature : float
         Divisor of the scores before the softmax.
     """
@@ -34,14 +35,14 @@ class AdditiveScorer:
 
     @property
     def selected(self) -> np.ndarray:
-        """The k selected columns, strongest first."""
+        """Indices of the k selected columns, in order of decreasing strength."""
         return self.model.selected
 
     @classmethod
     def of(cls, classifier: "learners.FSAClassifier") -> Self:
         """Create a scorer from a fitted classifier.
 
-        With two classes, the scores are -f / 2 and f / 2 for the score f of the classifier.
+        With two classes, the scores are -f / 2 and f / 2, where f is the score of the classifier.
         """
         model = AdditiveModel.from_estimator(classifier, by_importance=True)
         responses, intercept = model.responses, np.atleast_1d(model.intercept)
@@ -58,7 +59,7 @@ class AdditiveScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """Return the scorer for rows with more columns.
+        """Return a copy of the scorer for rows that have additional columns.
 
         ``columns`` contains the positions of the original columns in these rows.
         """
@@ -67,8 +68,8 @@ class AdditiveScorer:
     def scores(self, X: Matrix) -> np.ndarray:
         """Compute class scores of shape (n, n_classes).
 
-        They are computed as sums of the contributions, so that the evidence adds up exactly to the
-        scores.
+        The scores are computed as sums of the contributions, so that the evidence sums exactly to
+        the scores.
         """
         return self.model.intercept + self.model.contributions(X).sum(axis=1)
 
@@ -90,7 +91,7 @@ class AdditiveScorer:
     def read(
         cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
     ) -> Self:
-        """Read the scorer from those arrays of a model file whose names start with ``name``.
+        """Read the scorer from the arrays of a model file whose names start with ``name``.
 
         A ValueError is raised if an array is missing or the shapes are inconsistent.
         """
@@ -109,18 +110,20 @@ class AdditiveScorer:
 
 @dataclass(frozen=True)
 class MetricScorer:
-    """Scorer whose class probabilities are votes of the nearest training rows in a learnt metric.
+    """Scorer whose class probabilities are vote fractions of the nearest rows in a learnt metric.
 
-    The metric is sDist of Ma (thesis) [1]_. It uses the columns ``selected``, centred and scaled.
+    The metric is learnt by sDist, Ma (thesis) [1]_, and uses the columns ``selected`` after
+    centring and scaling.
 
     Attributes
     ----------
     selected : ndarray of shape (k,), int64
         Columns of X that the metric uses.
     center, scale : ndarray of shape (k,), float64
-        Center that is subtracted from each column, and scale by which the column is then divided.
+        Centre that is subtracted from each column, and scale by which the column is then divided.
     products : ndarray of shape (q, order), int64
-        Columns of the feature map: the positions of their factors in ``selected``, padded with -1.
+        Factors of each column of the feature map, given by their positions in ``selected`` and
+        padded with -1.
     product_scale : ndarray of shape (q,), float64
     components : ndarray of shape (rank, q), float64
         Factor L of the metric W = L'L.
@@ -149,7 +152,7 @@ class MetricScorer:
 
     @classmethod
     def of(cls, model: "learners.SDist", X: Matrix, y: np.ndarray) -> Self:
-        """Create a scorer from a metric fitted on X and y."""
+        """Create a scorer from a metric that was fitted to X and y."""
         used = model.selected_features_.astype(np.int64)
         place = {int(c): i for i, c in enumerate(used)}
         order = max((len(t) for t in model.columns_), default=1)
@@ -172,14 +175,14 @@ class MetricScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """Return the scorer for rows with more columns.
+        """Return a copy of the scorer for rows that have additional columns.
 
         ``columns`` contains the positions of the original columns in these rows.
         """
         return replace(self, selected=np.asarray(columns, np.int64)[self.selected])
 
     def pairs(self, n: int | None = None) -> list[tuple[int, int]]:
-        """Return the pairs of columns of X whose products the metric uses, strongest first."""
+        """Return the pairs of columns of X whose products the metric uses, in order of strength."""
         strength = (self.components**2).sum(axis=0)
         factors = (
             [int(self.selected[j]) for j in self.products[i] if j >= 0]
@@ -188,7 +191,7 @@ class MetricScorer:
         return [(f[0], f[1]) for f in factors if len(f) == 2 and f[0] != f[1]][:n]
 
     def transform(self, X: Matrix) -> np.ndarray:
-        """Map the n rows of X to the learnt subspace; the result has shape (n, rank)."""
+        """Map the n rows of X to points of shape (n, rank) in the learnt subspace."""
         part = X[:, self.selected]
         part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
         values = (part - self.center) / self.scale
@@ -224,9 +227,9 @@ class MetricScorer:
     def read(
         cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
     ) -> Self:
-        """Read the scorer from those arrays of a model file whose names start with ``name``.
+        """Read the scorer from the arrays of a model file whose names start with ``name``.
 
-        The errors are those of :meth:`AdditiveScorer.read`.
+        The method raises the same errors as :meth:`AdditiveScorer.read`.
         """
 
         def array(
@@ -261,5 +264,5 @@ SCORERS: dict[str, type[AdditiveScorer] | type[MetricScorer]] = {
 
 
 def mean_probabilities(scorers: Sequence[Scorer], X: Matrix) -> np.ndarray:
-    """Average the probabilities of shape (n, n_classes) from several scorers."""
+    """Average the probabilities, of shape (n, n_classes), computed by several scorers."""
     return np.mean([s.probabilities(X) for s in scorers], axis=0)

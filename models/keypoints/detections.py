@@ -20,16 +20,18 @@ class DetectionOptions:
     Parameters
     ----------
     keypoints : sequence of str, optional
-        Keypoints to detect; all by default.
+        Keypoints to detect; by default, all keypoints.
     threshold : float, optional
-        Minimum score, which is used instead of ``min_probability``. With ``-inf``, every candidate
-        is returned. Without assembly, the default is the threshold of each keypoint.
+        Minimum score of a detection, which replaces ``min_probability``. With ``-inf``, every
+        candidate is returned. If instances are not assembled, the default is the threshold of each
+        keypoint.
     min_size, max_size : float, optional
         Range of the side of the detection window, in image pixels. The default range extends from
-        the window size of the pool, which is 24, to the size of the image. With a smaller
-        ``min_size``, the image is enlarged, at most fourfold. Levels outside the range are skipped.
+        the window size of the pool, which is 24, to the size of the image. If ``min_size`` is
+        smaller than 24, the image is enlarged, at most fourfold. Levels outside the range are
+        skipped.
     max_detections : int, default 200
-        Maximum number of detections per keypoint, best first.
+        Maximum number of detections per keypoint. The best detections are returned.
     mode : {"scan", "regress", "prune+regress"}, optional
         Search mode, which determines the windows that the classifier scores (see
         :class:`~annealed.models.keypoints.windows.window_models.Mode`). The default is
@@ -37,18 +39,18 @@ class DetectionOptions:
     assembly : {"2d", "3d", "none"}, optional
         Method by which instances are assembled; see
         :class:`~annealed.models.keypoints.instances.assembly.Assembly`. With "none", each keypoint
-        is detected separately. The default depends on the model, and is "none" if the model has no
-        assembly.
+        is detected separately. The default depends on the model; it is "none" if the model does not
+        support assembly.
     min_probability : float, optional
         Minimum probability of an instance, 0.5 by default. With 0, every candidate is returned.
         This option requires assembly.
     roll : float, optional
-        Angle of the second search in degrees, at most 50. The second search uses the image with
-        equalised lightness, rotated by this angle in both directions. If no instance has been
-        detected, it covers the whole image, reduced to at most 4 million pixels (10 million after
-        rotation). Otherwise, it covers the neighbourhoods of other likely instances. 0 disables the
-        second search. The default is 30 for faces, and 0 for other objects, whose detectors cover
-        the rotations in the training images.
+        Rotation of the image in a second search, in degrees, at most 50. The second search uses the
+        image with equalised lightness, rotated by this angle in both directions. If no instance has
+        been detected, it covers the whole image, reduced to at most 4 million pixels (10 million
+        after rotation). Otherwise, it is restricted to regions in which further instances are
+        likely. 0 disables the second search. The default is 30 for faces, and 0 for other objects,
+        since their detectors are trained for the rotations that occur in the training images.
     boxes : sequence of (x0, y0, x1, y1), optional
         Boxes around known objects, in image pixels. One instance is located in each box, regardless
         of its probability, and the rest of the image is not searched. This option requires
@@ -199,6 +201,6 @@ def of_instances(
 
 
 def best_of_each(detections: Sequence[Detection], n: int) -> list[Detection]:
-    """Return the n best detections of each keypoint, given detections sorted by score."""
+    """Return the n best detections of each keypoint from detections that are sorted by score."""
     places: dict[str, Iterator[int]] = defaultdict(count)
     return [d for d in detections if next(places[d.keypoint]) < n]

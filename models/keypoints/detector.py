@@ -1,4 +1,4 @@
-"""Keypoint detectors, which combine a pyramid, a feature pool and a sparse model per keypoint."""
+"""Keypoint detectors, which combine a pyramid, a feature pool and one sparse model per keypoint."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -62,21 +62,22 @@ class KeypointDetector(ModelFile):
         Radius of non-maximum suppression, in units of ``reference_length`` on the pyramid level of
         the detection.
     info : dict
-        JSON values about training, scores and terms of use, which are stored in the file.
+        JSON values that describe training, scores and terms of use, and are stored in the model
+        file.
     guides : dict of str to Guide
-        Guided search of each keypoint, for the modes "regress" and "prune+regress".
+        Guided search for each keypoint, used by the modes "regress" and "prune+regress".
     face_cascade : FaceCascade, optional
-        Cascade shared by all keypoints, for the mode "prune+regress".
+        Cascade shared by all keypoints, used by the mode "prune+regress".
     reference_length : float, default 28.3
         Reference length of an object (see `Schema`) for which the models were trained, in pixels of
         a pyramid level.
     finder : InstanceFinder, optional
-        Finder that assembles instances from the detections of some keypoints, and locates all
+        Finder that assembles instances from the detections of some keypoints and locates all
         keypoints of each instance.
     schema : Schema, optional
         Definition of the keypoints; None for older files of face models.
     enlarged : float, default 1.0
-        Default enlargement of images, at most fourfold, for small objects.
+        Default factor by which images are enlarged to detect small objects, at most 4.
 
     References
     ----------
@@ -126,7 +127,7 @@ class KeypointDetector(ModelFile):
         return sorted(set(known), key=order.index)
 
     def resolve(self, options: DetectionOptions) -> DetectionOptions:
-        """Return the options with the default keypoints, mode and assembly filled in.
+        """Return the options after setting missing keypoints, mode and assembly to their defaults.
 
         Parameters
         ----------
@@ -210,8 +211,8 @@ class KeypointDetector(ModelFile):
         options : DetectionOptions, optional
             Search options.
         **keywords
-            Individual options by name, which override ``options``: ``detect(image, threshold=0.5,
-            mode="scan")``.
+            Individual options, which override ``options``. An example is ``detect(image,
+            threshold=0.5, mode="scan")``.
 
         Returns
         -------
@@ -238,7 +239,7 @@ class KeypointDetector(ModelFile):
         options : DetectionOptions, optional
             Search options, as in :meth:`detect`.
         **keywords
-            Individual options by name, as in :meth:`detect`.
+            Individual options, as in :meth:`detect`.
 
         Returns
         -------
@@ -456,7 +457,7 @@ class KeypointDetector(ModelFile):
         likely: Callable[[np.ndarray], np.ndarray] | None = None,
         min_score: float = -np.inf,
     ) -> dict[str, np.ndarray]:
-        """Compute the local maxima of keypoint scores, from which instances are assembled.
+        """Compute the local maxima of the keypoint scores, from which instances are assembled.
 
         Parameters
         ----------
@@ -469,8 +470,8 @@ class KeypointDetector(ModelFile):
         max_detections : int, default 200
             Maximum number of maxima per keypoint.
         likely : function, optional
-            Function that selects some of the detected whole objects (n, 4); keypoints are searched
-            near these.
+            Function that selects some of the n detected whole objects, given as an array of shape
+            (n, 4). Keypoints are searched only near the selected objects.
         min_score : float, default -inf
             Minimum score of whole objects in the first node of the cascade.
 

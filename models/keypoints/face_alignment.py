@@ -13,12 +13,12 @@ EYES = {"right_eye": (0.345, 0.465), "left_eye": (0.655, 0.465)}
 
 
 def check_size(size: int) -> None:
-    """Check that the side of the crops is from 8 to 4096 pixels."""
+    """Check that the side of the crops is between 8 and 4096 pixels."""
     check_integer("size", size, 8, 4096)
 
 
 def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray:
-    """Crop a face, rotated and scaled such that the eyes are at fixed positions.
+    """Crop a face, rotated and scaled so that the eyes are at fixed positions.
 
     The similarity transform maps the two eye centres exactly to the fractions (0.345, 0.465) and
     (0.655, 0.465) of the side, with the subject's right eye on the left. In coordinates with

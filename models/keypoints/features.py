@@ -1,4 +1,4 @@
-"""Strongest features of the model of each keypoint, and their positions."""
+"""Strongest features in the model of each keypoint, and their positions."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from .detector import KeypointDetector
 
 
 def strongest_features(detector: KeypointDetector, n: int) -> dict[str, list[dict[str, Any]]]:
-    """Return the n strongest features of the model of each keypoint.
+    """Return the n strongest features in the model of each keypoint.
 
-    Each feature has a ``name``, a ``strength`` and ``cells``. The features are in order of
-    decreasing response range. Cells are [x, y, width, height, weight] in window pixels. A gradient
-    histogram has one cell, and an ``angle`` in radians.
+    Features are sorted by the range of their responses, in descending order. Each feature has a
+    ``name``, a ``strength`` and ``cells``. A cell is a list [x, y, width, height, weight] in window
+    pixels. A gradient histogram has a single cell and an ``angle`` in radians.
     """
     pool = detector.pool
     kinds = [np.array(rows) for rows in pool.kinds.values()]

@@ -1,4 +1,4 @@
-"""Definition of the points of an object: names, mirror pairs, skeleton, and unit of distance."""
+"""Definition of the points of an object: names, mirror pairs, skeleton and unit of distance."""
 
 import tomllib
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -17,7 +17,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Schema:
-    """Names and relations of the points of one kind of object, which are stored in the model file.
+    """Names and relations of the points of one category of objects, stored in the model file.
 
     The unit of all distances is the *reference length* of an object. It is the distance between two
     named points, or 0.4 times the square root of the area of the object's box.
@@ -25,23 +25,25 @@ class Schema:
     Parameters
     ----------
     category : str
-        Name of the object.
+        Name of the category.
     keypoints : tuple of str
         Names of the points, in the order of the annotations.
     mirror : tuple of pairs of str
-        Pairs of points that are exchanged in the mirror image of an object.
+        Pairs of points that change places in the mirror image of an object.
     skeleton : tuple of pairs of str
         Pairs of points connected by a line in drawings.
     length : tuple of str
-        Two points whose distance is the reference length. If empty, the box determines it.
+        Two points whose distance is the reference length. If empty, the reference length is
+        computed from the box.
     mirrored : bool
         Whether the mirror image of an object is also a valid object.
     upright : bool
         Whether objects are upright. Otherwise, all rotations are searched.
     anchors : tuple of str
-        Points with a window detector; empty if they have not been chosen yet.
+        Points that have a window detector; empty if they have not been chosen yet.
     landmarks : dict of str to tuple of int
-        Landmarks, numbered from 0, whose mean is each keypoint, if landmarks are annotated.
+        For each keypoint, the indices of the landmarks whose mean is the keypoint, if landmarks are
+        annotated.
     landmark_mirror : tuple of int
         Index of each landmark in the mirror image.
 
@@ -111,11 +113,11 @@ class Schema:
 
     @property
     def flips(self) -> tuple[bool, ...]:
-        """Whether each copy of an image in training is mirrored."""
+        """Whether each copy of a training image is mirrored."""
         return (False, True) if self.mirrored else (False,)
 
     def alike(self, names: Names) -> list[list[int]]:
-        """Return the indices of each keypoint and its mirror image in a list of names."""
+        """Return the indices, in a list of names, of each keypoint and its mirror image."""
         groups: dict[frozenset, list[int]] = {}
         for i, name in enumerate(names):
             groups.setdefault(
@@ -124,7 +126,7 @@ class Schema:
         return list(groups.values())
 
     def trained_as(self, keypoint: str) -> str:
-        """Return the keypoint of the mirror pair whose model is used for this keypoint."""
+        """Return the keypoint of the same mirror pair for which a model is trained."""
         return (
             min(keypoint, self.opposite[keypoint], key=self.keypoints.index)
             if self.mirrored
@@ -134,8 +136,8 @@ class Schema:
     def lengths(self, points: np.ndarray, boxes: np.ndarray | None = None) -> np.ndarray:
         """Compute the reference lengths of n objects in pixels.
 
-        ``points`` has shape (n, n_keypoints, 2), with NaN for unknown points, and ``boxes`` has
-        shape (n, 4). By default, the boxes are the bounding boxes of the points.
+        ``points`` has shape (n, n_keypoints, 2) and contains NaN for unknown points. ``boxes`` has
+        shape (n, 4); by default, the boxes are the bounding boxes of the points.
         """
         if self.length:
             a, b = (points[:, self.keypoints.index(name)] for name in self.length)
@@ -160,27 +162,27 @@ class Schema:
         return matrix
 
     def point_order(self, n_points: int) -> np.ndarray:
-        """Return the index of each point in the mirror image; empty without mirror images."""
+        """Return the index of each point in the mirror image; empty if mirroring is not allowed."""
         order = self.mirror_order if n_points == len(self.keypoints) else self.landmark_mirror
         return np.array(order if self.mirrored else [], np.int32)
 
     def mirrored_points(self, points: np.ndarray, width: int) -> np.ndarray:
-        """Mirror complex points in a photograph of the given width."""
+        """Mirror points, given as complex numbers, in a photograph of the given width."""
         order = self.point_order(len(points))
         return width - 1 - points[order].real + 1j * points[order].imag
 
     def with_anchors(self, anchors: Names) -> "Schema":
-        """Return the schema with new anchors, which become the first keypoints."""
+        """Return the schema with new anchors, which are moved to the front of the keypoints."""
         rest = tuple(name for name in self.keypoints if name not in anchors)
         return replace(self, keypoints=(*anchors, *rest), anchors=tuple(anchors))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schema as plain data for a file's header."""
+        """Return the schema as plain data for the header of a file."""
         return {name: value for name, value in asdict(self).items() if value not in ((), {})}
 
     @classmethod
     def from_dict(cls, data: Any) -> "Schema":
-        """Create a schema from the data of :meth:`to_dict` or of a file.
+        """Create a schema from the output of :meth:`to_dict` or from the data of a file.
 
         A ValueError is raised if the schema is invalid.
         """

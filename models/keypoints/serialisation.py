@@ -41,7 +41,7 @@ def write_parts(
     face_cascade: FaceCascade | None,
     faces: InstanceFinder | None,
 ) -> tuple[Arrays, dict[str, Any]]:
-    """Return the arrays and the header entries of a detector, with the names of the file format."""
+    """Return the arrays and the header entries of a detector, named as in the file format."""
     arrays: Arrays = {}
     header: dict[str, Any] = {
         "models": {name: _write_model(arrays, name, model) for name, model in models.items()}
@@ -107,7 +107,7 @@ def read_parts(
 def read_guide(
     path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool
 ) -> Guide:
-    """Return the guide of one keypoint; errors are as in :func:`read_parts`."""
+    """Return the guide of one keypoint, with the same errors as :func:`read_parts`."""
     if described.get("prune"):
         raise ValueError(
             f"{name}: the file has an older format with one pruning cascade per keypoint; "
@@ -123,7 +123,7 @@ def read_guide(
 def read_cascade(
     path: str | Path, arrays: Arrays, described: dict, pool: FeaturePool
 ) -> FaceCascade:
-    """Return the cascade of whole objects; errors are as in :func:`read_parts`."""
+    """Return the cascade for whole objects, with the same errors as :func:`read_parts`."""
     coarser = float(
         check_settings(
             {"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 1)}
@@ -281,14 +281,13 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     )
     noise, min_log_odds, radius, support, max_turn = (float(numbers[key]) for key in example)
     read = partial(check_array, path, arrays)
-
-    # the assembly
     matrix = read("faces/regression/keypoints", np.float64, (n_keypoints, None))
     n = matrix.shape[1]
-    total, points = n_anchors + n, (*anchors, *(f"point{i}" for i in range(n)))
-    mean = read("faces/shape/mean", np.float64, (total, 2))
-    covariance = read("faces/shape/covariance", np.float64, (2 * n_anchors, 2 * total))
-    rigid = RigidModel(read("faces/shape/rigid", np.float64, (total, 3)))
+
+    points = (*anchors, *(f"point{i}" for i in range(n)))
+    mean = read("faces/shape/mean", np.float64, (len(points), 2))
+    covariance = read("faces/shape/covariance", np.float64, (2 * n_anchors, 2 * len(points)))
+    rigid = RigidModel(read("faces/shape/rigid", np.float64, (len(points), 3)))
     templates = read("faces/shape/templates", np.float64, (None, n_anchors, 2))
     slope, offset = read("faces/scores", np.float64, (2, None))
     if not len(templates) or len(slope) not in (n_anchors, n_anchors + 1):
@@ -296,9 +295,8 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
             f"faces has {len(templates)} templates and scores of {len(slope)} keypoints; expected "
             f"at least one template and {n_anchors} or {n_anchors + 1} scores"
         )
-    shape = ShapeModel(points, np.arange(n_anchors), mean, covariance, noise)
     assembler = Assembler(
-        shape,
+        ShapeModel(points, np.arange(n_anchors), mean, covariance, noise),
         templates[..., 0] + 1j * templates[..., 1],
         rigid,
         slope,
@@ -306,8 +304,38 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         min_log_odds,
         max_turn,
     )
+    classifier = own_weight = None
+    if "faces/classifier/features" in arrays:
+        features = _features(path, arrays, "faces/classifier/features", n)
+        weights = read("faces/classifier/coefficients", np.float32, (len(features),))
+        classifier = ShapeClassifier(
+            features, weights, float(read("faces/classifier/intercept", np.float64, (1,))[0])
+        )
+    if "faces/own_weight" in arrays:
+        own_weight = read("faces/own_weight", np.float64, (n_anchors,))
+    return InstanceFinder(
+        assembler,
+        _read_regressor(path, arrays, described, mean[n_anchors:], matrix),
+        names,
+        classifier,
+        _read_probabilities(path, arrays, described, n_keypoints),
+        own_weight,
+        radius,
+        support,
+        assembly,
+    )
 
-    # the refinement of all points
+
+def _read_regressor(
+    path: str | Path,
+    arrays: Arrays,
+    described: dict[str, Any],
+    mean: np.ndarray,
+    matrix: np.ndarray,
+) -> ShapeRegressor:
+    """Return the regression of all points from ``mean``; the keypoints are ``matrix`` times these
+    points."""
+    n, read = len(mean), partial(check_array, path, arrays)
     basis = read("faces/regression/basis", np.float32, (None, n, 2))
     stages = []
     for i, stage in enumerate(described["stages"]):
@@ -335,39 +363,26 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     shown = int(described.get("described", -1))
     if shown >= max(len(stages), 1) or shown < -1:
         raise ValueError(f"described is {shown}; expected a stage from 0 to {len(stages) - 1}")
-    regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, moved, mirror, shown)
+    return ShapeRegressor(mean, basis, tuple(stages), matrix, moved, mirror, shown)
 
-    # the classifier and the probabilities
-    classifier = probabilities = own_weight = None
-    if "faces/classifier/features" in arrays:
-        features = _features(path, arrays, "faces/classifier/features", n)
-        weights = read("faces/classifier/coefficients", np.float32, (len(features),))
-        classifier = ShapeClassifier(
-            features, weights, float(read("faces/classifier/intercept", np.float64, (1,))[0])
-        )
-    if "alone" in described:
-        alone = float(check_settings({"alone": described["alone"]}, {"alone": 0.0})["alone"])
-        # Models trained before version 0.3 do not use the yaw.
-        former = arrays.get("faces/probabilities/face", np.empty(5)).shape == (4,)
-        face = read("faces/probabilities/face", np.float64, (4 if former else 5,))
-        face = np.insert(face, 3, 0.0) if former else face
-        within = [
-            read(f"faces/probabilities/within_{t}", np.float64, (n_keypoints, POINT_INPUTS))
-            for t in (10, 5)
-        ]
-        probabilities = InstanceProbabilities(face, within[0], within[1], alone)
-    if "faces/own_weight" in arrays:
-        own_weight = read("faces/own_weight", np.float64, (n_anchors,))
-    return InstanceFinder(
-        assembler,
-        regressor,
-        names,
-        classifier,
-        probabilities,
-        own_weight,
-        radius,
-        support,
-        assembly,
+
+def _read_probabilities(
+    path: str | Path, arrays: Arrays, described: dict[str, Any], n_keypoints: int
+) -> InstanceProbabilities | None:
+    """Return the probabilities of faces and keypoints, or None if the model has none."""
+    if "alone" not in described:
+        return None
+    alone = float(check_settings({"alone": described["alone"]}, {"alone": 0.0})["alone"])
+    read = partial(check_array, path, arrays)
+    # Models trained before version 0.3 do not use the yaw.
+    former = arrays.get("faces/probabilities/face", np.empty(5)).shape == (4,)
+    face = read("faces/probabilities/face", np.float64, (4 if former else 5,))
+    within_10, within_5 = (
+        read(f"faces/probabilities/within_{t}", np.float64, (n_keypoints, POINT_INPUTS))
+        for t in (10, 5)
+    )
+    return InstanceProbabilities(
+        np.insert(face, 3, 0.0) if former else face, within_10, within_5, alone
     )
 
 

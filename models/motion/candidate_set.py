@@ -18,7 +18,7 @@ from ...vision.tracks.candidates import ALL_FAMILIES, Candidate, Family, candida
 
 @dataclass(frozen=True)
 class CandidateSet:
-    """Candidate segmentations of one sequence with their features.
+    """Candidate segmentations of a sequence, with their features and errors.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class CandidateSet:
         return np.array([len(np.unique(c.labels)) for c in self.candidates])
 
     def only(self, chosen: np.ndarray) -> "CandidateSet":
-        """Return the candidates given by the indices or the mask ``chosen``."""
+        """Return the set restricted to the candidates given by the indices or mask ``chosen``."""
         rows = np.arange(len(self))[chosen]
         return replace(
             self,
@@ -72,9 +72,9 @@ class CandidateSet:
         )
 
     def without_small(self, min_motion_size: int) -> "CandidateSet":
-        """Return the candidates without motions of fewer than ``min_motion_size`` points.
+        """Return the candidates whose motions all have at least ``min_motion_size`` points.
 
-        If every candidate has such a motion, all candidates are returned.
+        If there are no such candidates, all candidates are returned.
         """
         sizes = np.array(
             [np.bincount(c.labels)[np.unique(c.labels)].min() for c in self.candidates]
@@ -103,10 +103,10 @@ def candidate_sets(
     family_sets : mapping of str to sequence of families
     features : SegmentationFeatures, PairFeatures or JoinedFeatures
     sequence : TrackSequence or None, default None
-        Sequence that provides the name and, if labelled, the true motions of the points of
-        ``tracks``.
+        Sequence of the tracks, which provides the name and, if labelled, the true motion of each
+        point.
     columns : ndarray of int or None, default None
-        Columns to compute; the other columns may be zero. None means all.
+        Columns to compute; other columns may be zero. None means all columns.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def candidate_set(
     sequence: TrackSequence | None = None,
     columns: np.ndarray | None = None,
 ) -> CandidateSet:
-    """Compute candidates and features of one sequence.
+    """Compute the candidates of a sequence and their features.
 
     Parameters
     ----------
@@ -160,10 +160,10 @@ def candidate_set(
     features : SegmentationFeatures, PairFeatures, JoinedFeatures or None, default None
         Features to compute; None means :class:`.PairFeatures`.
     sequence : TrackSequence or None, default None
-        Sequence that provides the name and, if labelled, the true motions of the points of
-        ``tracks``, from which the errors are computed.
+        Sequence of the tracks, which provides the name and, if labelled, the true motion of each
+        point. The errors are computed from the true motions.
     columns : ndarray of int or None, default None
-        Columns to compute; the other columns may be zero. None means all.
+        Columns to compute; other columns may be zero. None means all columns.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def candidate_set(
 def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
     """Concatenate several candidate sets of one sequence.
 
-    The errors must be known for all sets or for none.
+    The errors must be known either for all sets or for none of them.
     """
     return replace(
         sets[0],
@@ -195,7 +195,7 @@ def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
 
 
 def relative(features: np.ndarray, response: str, standardize: bool = False) -> np.ndarray:
-    """Compute features relative to the other candidates of the same sequence.
+    """Transform features so that they are relative to the other candidates of the sequence.
 
     For piecewise-linear responses, values are scaled to [0, 1] within the sequence. For linear
     responses, the mean over the sequence is subtracted. If ``standardize`` is set, values are also

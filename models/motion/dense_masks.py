@@ -36,18 +36,18 @@ def label_maps(
 
     Affine motions from each frame to an earlier and a later frame are fitted to the tracks of each
     label. Each pixel is assigned to the motion with the smallest grey-value difference. The smaller
-    difference of the two frames counts, since regions that are occluded in one frame are mostly
-    visible in the other. Motions with nearby tracks are preferred. Differences are averaged over
-    superpixels (SLIC [1]_), which follow the edges of objects.
+    of the differences in the two frames is used, since regions that are occluded in one frame are
+    usually visible in the other. Motions with nearby tracks are preferred. Differences are averaged
+    over superpixels (SLIC [1]_), which follow the edges of objects.
 
     Parameters
     ----------
     frames : iterable of ndarray of shape (H, W, 3), uint8
         RGB frames; only a few are in memory at a time.
     tracks : ndarray of shape (F, P, 2)
-        Positions in pixels; NaN where not visible.
+        Positions in pixels; NaN where a point is not visible.
     labels : ndarray of shape (P,), int
-        Motion of each track; -1 for tracks to ignore.
+        Motion of each track; -1 for tracks that are ignored.
 
     Yields
     ------
@@ -122,7 +122,7 @@ def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray)
 
 
 def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1.0) -> np.ndarray:
-    """Compute the probability of each track's label from its motion, relative to the other labels.
+    """Compute the probability of each track's label from the motion of the track.
 
     The affine motions of the labels, from each frame to a later frame, are compared by their mean
     squared residuals, assuming Gaussian noise of ``sigma`` pixels. The probabilities are not
@@ -131,9 +131,9 @@ def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1
     Parameters
     ----------
     tracks : ndarray of shape (F, P, 2)
-        Positions in pixels; NaN where not visible.
+        Positions in pixels; NaN where a point is not visible.
     labels : ndarray of shape (P,), int
-        Motion of each track; -1 for none.
+        Motion of each track; -1 for tracks without a motion.
     sigma : float, default 1.0
         Standard deviation of the noise in pixels.
 

@@ -82,11 +82,11 @@ class Segmentation:
     n_motions : int
         Number of motions, which is either given or estimated.
     candidates : list of Candidate
-        All candidates with this number of motions, best first.
+        All candidates with this number of motions, in order of decreasing score.
     scores : ndarray of shape (n_candidates,)
         Scores of the candidates, in descending order.
     probabilities : dict of int to float
-        Probability of each candidate number of motions, most probable first; 1 if the number was
+        Probability of each possible number of motions, in descending order; 1 if the number was
         given.
     unseen : ndarray of shape (n,), int
         Indices of the points that are visible in at most one frame of every pair. They are assigned
@@ -110,7 +110,7 @@ class Segmentation:
 class SegmentationRanker(ModelFile):
     """Ranker that segments tracks into rigid motions.
 
-    The best of several candidate segmentations is selected by a learnt ranking [1]_.
+    A learnt ranking selects the best of several candidate segmentations [1]_.
 
     Parameters
     ----------
@@ -159,16 +159,17 @@ class SegmentationRanker(ModelFile):
         numbers: Sequence[int] = (),
         columns: np.ndarray | None = None,
     ) -> Self:
-        """Learn the ranking, and the choice of the number of motions.
+        """Learn the ranking and, optionally, the choice of the number of motions.
 
         Parameters
         ----------
         sets : sequence of CandidateSet
-            Candidates of each training sequence and their errors, computed with the families and
+            Candidates of each training sequence, with errors, computed with the families and
             features of this ranker.
         mixed : sequence of CandidateSet, default empty
-            Candidates of training sequences for all numbers of motions, concatenated from
-            :meth:`sets_by_number`. They are required for learning to choose the number of motions.
+            Candidates of each training sequence for all numbers of motions, concatenated from the
+            result of :meth:`sets_by_number`. They are required to learn the choice of the number of
+            motions.
         numbers : sequence of int, default empty
             True number of motions of each set in ``mixed``.
         columns : ndarray of int or None, default None
@@ -212,14 +213,14 @@ class SegmentationRanker(ModelFile):
         n_motions : int
             Number of motions K.
         sequence : TrackSequence or None
-            Sequence of the tracks; its labels are the true motions.
+            Sequence to which the tracks belong; its labels are the true motions.
         columns : ndarray of int or None, default None
-            Columns of the features to compute; the other columns may be zero. None means all.
+            Columns of the features to compute; other columns may be zero. None means all columns.
 
         Returns
         -------
         CandidateSet
-            Candidates with their features, and with errors if the truth is known.
+            Candidates with their features and, if the true motions are known, their errors.
         """
         return candidate_set(tracks, n_motions, self.families, self.features, sequence, columns)
 
@@ -238,7 +239,7 @@ class SegmentationRanker(ModelFile):
         tracks : Tracks or ndarray of shape (F, P, 2)
             Tracks in pixels.
         sequence : TrackSequence or None
-            Sequence of the tracks; its labels are the true motions.
+            Sequence to which the tracks belong; its labels are the true motions.
         columns : ndarray of int or None, default None
             As in :meth:`candidate_set`.
 
@@ -260,10 +261,10 @@ class SegmentationRanker(ModelFile):
         tracks : ndarray of shape (F, P, 2)
             Tracks in pixels; missing entries are NaN.
         n_motions : int or None, default None
-            Number of motions; None chooses it from ``MOTIONS``.
+            Number of motions. If None, it is chosen from ``MOTIONS``.
         outliers : bool, default False
-            Whether points that are far from the fundamental matrices of their motion have the label
-            -1.
+            Whether to assign the label -1 to points that do not fit the fundamental matrices of
+            their motion.
 
         Returns
         -------
@@ -324,7 +325,7 @@ class SegmentationRanker(ModelFile):
         return probabilities, mixed.only(mixed.n_motions == next(iter(probabilities)))
 
     def selected_names(self) -> list[str]:
-        """Return the names of the features that the ranking uses, strongest first.
+        """Return the names of the features that the ranking uses, in order of decreasing strength.
 
         Returns
         -------
@@ -400,7 +401,7 @@ def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
 
 
 def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
-    """Return the mask of the points that are far from the fundamental matrices of their motion."""
+    """Return a mask of the points that do not fit the fundamental matrices of their motion."""
     residuals = np.empty(tracks.n_points)
     residuals[tracks.canonical_order] = own_residuals(tracks.pairs, labels[tracks.canonical_order])
     typical = np.array([np.median(residuals[labels == k]) for k in range(labels.max() + 1)])
@@ -418,7 +419,7 @@ def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def check_version(header: Mapping[str, Any]) -> None:
-    """Raise a ValueError if this version does not support the features."""
+    """Check that this version supports the features, and raise a ValueError otherwise."""
     version = header.get("feature_set", 1)
     if version not in range(1, FEATURE_SET + 1):
         raise ValueError(
@@ -428,12 +429,12 @@ def check_version(header: Mapping[str, Any]) -> None:
 
 
 def records(parts: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return families or features as header records."""
+    """Return families or features as records for the header of a model file."""
     return [{"kind": _KIND_OF[type(part)], **asdict(part)} for part in parts]
 
 
 def read_families(listed: Any) -> tuple[Family, ...]:
-    """Read families of candidates; raise a ValueError if the header is invalid."""
+    """Read families of candidates from a header, or raise a ValueError if it is invalid."""
     families = tuple(_read_family(record) for record in listed)
     if not families:
         raise ValueError("the model has no families of candidates; expected at least one")
@@ -456,7 +457,7 @@ def _read_family(record: Any) -> Family:
 
 
 def read_features(pool: Any) -> Features:
-    """Read the features of a model file; raise a ValueError if the header is invalid.
+    """Read the features from a header, or raise a ValueError if it is invalid.
 
     In feature set 1, subspace features are stored without their kind.
     """

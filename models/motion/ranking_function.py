@@ -51,18 +51,18 @@ class RankerSettings:
         Number of steps of the annealing schedule.
     learning_rate : float, default 0.5
     schedule : str, default "inverse"
-        Kind of annealing schedule, as in :class:`annealed.learners.Schedule`.
+        Type of annealing schedule, as in :class:`annealed.learners.Schedule`.
     mu : float, default 1.0
         Speed of the schedule; larger values drop features earlier.
     shrinkage : float, default 0.01
-        Parameter lambda of the prior, eq. (19) of [1]_.
+        Shrinkage factor lambda of the prior, eq. (19) of [1]_.
     balance : float, default 0.0
         Exponent that balances the weights of sequences. If a sequence has n candidates, each of its
         n (n - 1) / 2 pairs has the weight ``n ** (-2 * balance)``. With 1, all sequences have about
         the same total weight.
     standardize : bool, default False
         Whether to scale features to standard deviation 1 over the candidates of a sequence, so that
-        scenes with different noise and depth are comparable. It only applies to linear responses.
+        scenes with different noise and depth are comparable. This only applies to linear responses.
 
     References
     ----------
@@ -83,7 +83,7 @@ class RankerSettings:
 
     @classmethod
     def read(cls, record: Any) -> Self:
-        """Read the settings of a model file; raise a ValueError if the header is invalid."""
+        """Read the settings from a header, or raise a ValueError if it is invalid."""
         settings = cls(
             **check_settings(
                 {**_LATER_SETTINGS, **record}, {**_LATER_SETTINGS, **asdict(cls())}, LIMITS
@@ -103,7 +103,7 @@ class RankingFunction:
     ----------
     response : {"piecewise", "linear"}
     model : AdditiveModel
-        Sum of the responses to the selected features, strongest first.
+        Sum of the responses to the selected features, in order of decreasing strength.
     standardize : bool, default False
         As in :class:`RankerSettings`.
     """
@@ -114,7 +114,7 @@ class RankingFunction:
 
     @property
     def selected(self) -> np.ndarray:
-        """Columns of the k selected features, strongest first."""
+        """Columns of the k selected features, in order of decreasing strength."""
         return self.model.selected
 
     @classmethod
@@ -124,7 +124,7 @@ class RankingFunction:
         settings: RankerSettings,
         columns: np.ndarray | None = None,
     ) -> Self:
-        """Learn from candidates with known errors.
+        """Learn a ranking function from candidates with known errors.
 
         Parameters
         ----------
@@ -183,20 +183,20 @@ class RankingFunction:
         return cls(settings.response, model, settings.standardize)
 
     def scores(self, features: np.ndarray) -> np.ndarray:
-        """Return the scores of all candidates of one sequence; higher scores are better."""
+        """Compute the scores of all candidates of one sequence; higher scores are better."""
         return self.model.scores_of_selected(
             relative(features[:, self.selected], self.response, self.standardize)
         )[:, 0]
 
     def scores_of_sets(self, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-        """Return the scores of several sequences, which are computed together for speed."""
+        """Compute the scores of the candidates of several sequences together, which is faster."""
         rows = relative_rows(sets, self.response, self.selected, self.standardize)
         return split_by_sequence(self.model.scores_of_selected(rows)[:, 0], sets)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays for a model file.
 
-        They are ``ranking.selected``, of shape (k,), and ``ranking.responses`` and
+        The arrays are ``ranking.selected``, of shape (k,), and ``ranking.responses`` and
         ``ranking.knots``, of shape (k, n_knots). A linear response has a single knot at zero.
         """
         responses = np.ascontiguousarray(self.model.responses[:, :, 0])
@@ -240,19 +240,19 @@ _RIDGE = 0.01  # penalty of the weights, chosen with the features
 
 @dataclass(frozen=True)
 class MotionChooser:
-    """Choice of the number of motions by a conditional logit model [1]_.
+    """Conditional logit model that chooses the number of motions [1]_.
 
-    The best candidate of each number of motions is an alternative. Its utility is linear in its
-    features ("levels") and in their sums over the numbers from 3 to its own ("steps"), so an
-    additional motion is valued in the same way for any number of motions. Only features of
-    :class:`.PairFeatures` are used.
+    The best candidate of each number of motions is an alternative. Its utility is linear in some of
+    its features ("levels") and in the sums of other features over the numbers of motions from 3 to
+    its own ("steps"). An additional motion therefore has the same value for any number of motions.
+    Only features of :class:`.PairFeatures` are used.
 
     Attributes
     ----------
     levels, steps : ndarray of int
         Columns of the features.
     weights : ndarray of shape (3 + n_levels + n_steps,)
-        Weights of the numbers of motions from 3 to 5, of the levels and of the steps.
+        Weights of the numbers of motions 3 to 5, followed by those of the levels and of the steps.
 
     References
     ----------
@@ -272,17 +272,17 @@ class MotionChooser:
         ranking: RankingFunction,
         features: Sequence[Feature],
     ) -> Self:
-        """Learn from candidates with all numbers of motions.
+        """Learn the model from candidates with all numbers of motions.
 
         Parameters
         ----------
         mixed : sequence of CandidateSet
             Candidates of each sequence.
         numbers : sequence of int
-            True number of motions of each sequence; the nearest number in ``MOTIONS`` counts as
-            true.
+            True number of motions of each sequence. It is replaced by the nearest number in
+            ``MOTIONS``.
         ranking : RankingFunction
-            Function that ranks candidates with the same number.
+            Function that ranks candidates with the same number of motions.
         features : sequence of Feature
             Features of the candidates.
 
@@ -300,8 +300,8 @@ class MotionChooser:
         )
 
     def inputs(self, finals: CandidateSet) -> np.ndarray:
-        """Return the inputs of the utilities, of shape (n_numbers, n_weights), relative to their
-        means over the numbers."""
+        """Compute the inputs of the utilities, relative to their means over the numbers of
+        motions."""
         steps = finals.features[:, self.steps]
         steps[0] = 0.0
         values = np.column_stack(
@@ -314,7 +314,7 @@ class MotionChooser:
         return values - values.mean(axis=0)
 
     def probabilities(self, mixed: CandidateSet, ranking: RankingFunction) -> dict[int, float]:
-        """Return the probability of each number of motions, most probable first."""
+        """Compute the probability of each number of motions, in descending order."""
         finals = finalists(mixed, ranking)
         chances = softmax(self.inputs(finals) @ self.weights).tolist()
         return dict(sorted(zip(finals.n_motions.tolist(), chances), key=lambda pair: -pair[1]))
@@ -325,8 +325,7 @@ class MotionChooser:
 
     @classmethod
     def read(cls, path: str | Path, arrays: dict[str, np.ndarray], n_features: int) -> Self | None:
-        """Read the chooser from the arrays of a model file; None if there is none, as in older
-        files."""
+        """Read the chooser from the arrays of a model file, or return None if the file has none."""
         if "number.weights" not in arrays:
             return None
         levels, steps = (
@@ -371,7 +370,7 @@ def _conditional_logit(inputs: Sequence[np.ndarray], true: Sequence[int]) -> np.
 
 
 def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
-    """Return the best candidate for each number of motions, in ascending order of the number."""
+    """Return the best candidate for each number of motions, in ascending order of that number."""
     groups = [np.flatnonzero(mixed.n_motions == k) for k in np.unique(mixed.n_motions)]
     return mixed.only(
         np.array([rows[np.argmax(ranking.scores(mixed.features[rows]))] for rows in groups])

@@ -1,4 +1,4 @@
-"""Charts of a report as SVG text, which is drawn without a plotting library."""
+"""Charts of a report as SVG text, drawn without a plotting library."""
 
 from collections.abc import Sequence
 from html import escape
@@ -14,7 +14,7 @@ _TEXT = 'font-family="system-ui, sans-serif" font-size="12" fill="#333"'
 
 
 class Axes:
-    """Axes with ticks that map data to pixels.
+    """Axes with ticks, which map data to pixels.
 
     Parameters
     ----------
@@ -104,7 +104,8 @@ def score_chart(
 ) -> str:
     """Return a chart of the score against the number of columns.
 
-    It shows the mean and standard error over the folds, the chosen size, and other models as lines.
+    The chart shows the mean and standard error over the folds, the chosen number of columns, and
+    the scores of other models as lines.
     """
     values = [*(mean - error), *(mean + error), *lines.values()]
     axes = Axes((min(sizes), max(sizes)), (min(values), max(values)))
@@ -141,8 +142,8 @@ def effect_chart(
 ) -> str:
     """Return a chart of the effects of the columns.
 
-    Each column has a bar for its effect, and a dot for the fraction of random halves in which it is
-    selected.
+    For each column, a bar shows its effect, and a dot shows the fraction of random halves in which
+    it is selected.
     """
     row, left = 24, 12 + 7 * min(30, max(len(short(name)) for name in names))
     axes = Axes(
@@ -226,7 +227,7 @@ def level_chart(
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Return round numbers in a range, for the ticks of an axis.
+    """Return round numbers within a range, for the ticks of an axis.
 
     Examples
     --------
@@ -248,7 +249,7 @@ def number(value: float) -> str:
 
 
 def short(name: str, n_max: int = 30) -> str:
-    """Return a name shortened to a maximum length."""
+    """Shorten a name to a maximum length."""
     return name if len(name) <= n_max else name[: max(1, n_max - 1)] + "…"
 
 

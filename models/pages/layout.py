@@ -18,7 +18,7 @@ td,th{padding:.25em .4em}}"""
 
 
 def html_page(title: str, heading: str, body: str) -> str:
-    """Return an HTML page with a title and heading in plain text and a body in HTML."""
+    """Return an HTML page, given a title and heading in plain text and a body in HTML."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, '
@@ -40,8 +40,8 @@ def table(
 ) -> str:
     """Return an HTML table of strings.
 
-    The columns ``numbers``, by default all except the first, are right-aligned. One row may be
-    bold.
+    The columns ``numbers``, by default all except the first, are right-aligned. One row can be
+    printed in bold.
     """
 
     def cells(kind: str, values: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Trained model of activities: a conditional random field on features of binary sensors."""
+"""Trained model of activities: a conditional random field on the features of binary sensors."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ class ActivityModel(ModelFile):
     sensors : tuple of str
         Sensors in the order of the columns.
     kinds : tuple of str
-        Kinds of features of each sensor.
+        Kinds of features that are computed for each sensor.
     activities : tuple of str
         Names of the activities.
     coef : ndarray of shape (n_activities, n_columns)

@@ -15,7 +15,7 @@ HISTORY = (
 
 @dataclass(frozen=True)
 class SensorMinutes:
-    """States of sensors in each minute.
+    """States of the sensors in each minute.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class SensorMinutes:
     on : ndarray of shape (n_minutes, n_sensors), bool
         Whether the sensor was on at any time in the minute.
     started : ndarray of shape (n_minutes, n_sensors), float
-        One plus the second of the minute at which the sensor's last event began; 0 if no event
+        One plus the second at which the sensor's last event in the minute began; 0 if no event
         began.
     activities : ndarray of shape (n_minutes,), str, or None
     """
@@ -38,7 +38,7 @@ class SensorMinutes:
 
     @property
     def truth(self) -> np.ndarray:
-        """Return the activities; raise a ValueError if they are unknown."""
+        """Return the activities, or raise a ValueError if they are unknown."""
         assert self.activities is not None
         return self.activities
 
@@ -48,7 +48,7 @@ class SensorMinutes:
         return self.times.astype("datetime64[D]").astype(str)
 
     def keep(self, sensors: Sequence[str]) -> "SensorMinutes":
-        """Restrict the data to the given sensors, so that no feature depends on other sensors.
+        """Return the data of the given sensors alone, so that features depend only on them.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class SensorMinutes:
 
 
 def check_kinds(kinds: Sequence[str]) -> None:
-    """Raise a ValueError unless there is at least one kind and all kinds are in ``KINDS``.
+    """Check that there is at least one kind of feature, and that all kinds are in ``KINDS``.
 
     Raises
     ------
@@ -95,17 +95,17 @@ def check_kinds(kinds: Sequence[str]) -> None:
 def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Compute the feature columns, ordered by sensor, and the sensor of each column.
 
-    ``last`` refers to the sensor that fired last among the given sensors. It must be recomputed for
-    a subset of sensors, with :meth:`SensorMinutes.keep`. Otherwise, it would leak information about
-    the other sensors.
+    The kind "last" depends on all given sensors. For a subset of the sensors, apply
+    :meth:`SensorMinutes.keep` first; otherwise, the features contain information about the other
+    sensors.
 
     Parameters
     ----------
     minutes : SensorMinutes
     kinds : sequence of str
         Kinds of features, from ``KINDS``. "on" and "start" refer to the minute itself. "history"
-        refers to the 5, 30 and 120 minutes before it, where each window excludes the shorter
-        windows. "last" refers to the sensor that fired last.
+        refers to the 5, 30 and 120 minutes before it; each of these windows excludes the shorter
+        ones. "last" refers to the sensor that was activated last.
 
     Returns
     -------

@@ -32,29 +32,30 @@ DAY_OR_MONTH = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}|\d{2})(?!\d)(.*)"
 
 @dataclass(frozen=True)
 class ColumnEncoding:
-    """One column of a table.
+    """Encoding of one column of a table.
 
     Parameters
     ----------
     name : str
         Name in the table.
     kind : {"number", "date", "category", "rank"}
-        Type of the column. Numbers are unchanged, dates are encoded as days since 1970-01-01,
+        Type of the column. Numbers are not changed, dates are encoded as days since 1970-01-01,
         categories are one-hot encoded, and ranks are encoded as indices in the ordered ``levels``.
     fill : float or None, default None
         Number that replaces missing numbers; None keeps them as NaN.
     levels : tuple of str, default ()
-        Levels of a category, each of which has a column. Other values are encoded as ``"(other)"``,
-        and empty cells as ``"(missing)"``, if these are levels. Otherwise, they are encoded as
-        ``shares``.
+        Levels of a category, each of which has a column. Unknown values are encoded as the level
+        ``"(other)"`` and empty cells as the level ``"(missing)"``, if these levels exist.
+        Otherwise, they are encoded as ``shares``.
     reference : str, default ""
         Name of the reference level, whose columns are all 0.
     shares : tuple of float, default ()
-        Fraction of the training rows with each level. A row that is encoded with these values
-        instead of 0 and 1 has the mean effect of the levels. If ``shares`` is empty, as in older
-        files, the row is encoded as the reference level.
+        Fraction of the training rows with each level. A row that is encoded by these values instead
+        of 0 and 1 has the mean effect of the levels. If ``shares`` is empty, as in older files, the
+        row is encoded as the reference level.
     style : {"", "thousands", "dayfirst", "monthfirst"}, default ""
-        Format of the cells: numbers such as 1,234, or dates such as 31/12/2019 or 12/31/2019.
+        Format of the cells: "thousands" for numbers such as 1,234, "dayfirst" for dates such as
+        31/12/2019, and "monthfirst" for dates such as 12/31/2019.
     form : {"", "year", "month", "weekday", "hour", "log"}, default ""
         Part of a date that is encoded as a category with a name such as "COLUMN (month)", or "log"
         for the natural logarithm of positive numbers.
@@ -99,7 +100,8 @@ class ColumnEncoding:
         Raises
         ------
         ValueError
-            If a column of numbers or dates has non-empty cells, but none of them is of this type.
+            If a column of numbers or dates has non-empty cells but none of them contains a value of
+            this type.
         """
         if self.kind == CATEGORY:
             return self._dummies(values)
@@ -115,7 +117,7 @@ class ColumnEncoding:
         return numbers[:, None]
 
     def check_not_empty(self, values: pd.Series) -> None:
-        """Raise an error if all cells of the column are empty in a table of several rows.
+        """Raise an error if the table has several rows and all cells of the column are empty.
 
         Raises
         ------
@@ -131,8 +133,7 @@ class ColumnEncoding:
     def note(self, values: pd.Series) -> str | None:
         """Return a one-line message about empty, unreadable and unknown cells in new rows.
 
-        The message states how the cells are replaced. The result is None if there are no such
-        cells.
+        The message states how these cells are replaced. It is None if there are none.
         """
         doubtful = values if self.kind == CATEGORY else values[np.isnan(self._numbers(values))]
         words = self.words(values) if self.kind == CATEGORY else as_words(doubtful)
@@ -163,7 +164,7 @@ class ColumnEncoding:
         return f"column {self.name!r}, {len(values)} cells: {'; '.join(notes)}" if notes else None
 
     def words(self, values: pd.Series) -> np.ndarray:
-        """Return the cells of a category, or parts of dates, as text; empty cells become None."""
+        """Return categories or parts of dates as text; empty cells become None."""
         return (
             part_of(days(values, self.style), self.form) if self.form in PARTS else as_words(values)
         )
@@ -194,7 +195,7 @@ class ColumnEncoding:
 
 @dataclass(frozen=True)
 class TableEncoding:
-    """Columns of a table that a model uses, in the order of the matrix.
+    """Encodings of the table columns that a model uses, in the order of the matrix.
 
     Parameters
     ----------
@@ -215,11 +216,11 @@ class TableEncoding:
 
     @property
     def sources(self) -> list[str]:
-        """Columns to read from the table."""
+        """Names of the columns to read from the table."""
         return list(dict.fromkeys(column.source for column in self.columns))
 
     def with_parts(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the table with parts of dates added as text columns."""
+        """Return the table with the encoded parts of dates added as text columns."""
         return frame.assign(
             **{
                 c.name: c.words(frame[c.source])
@@ -229,14 +230,14 @@ class TableEncoding:
         )
 
     def only(self, positions: Sequence[int]) -> Self:
-        """Return the encoding of some of the columns."""
+        """Return the encoding restricted to some of the columns."""
         return replace(self, columns=tuple(self.columns[i] for i in positions))
 
     def encode(self, frame: pd.DataFrame, dtype: Any = np.float64) -> np.ndarray:
-        """Return the matrix of a table that contains these columns.
+        """Encode a table that contains these columns as a matrix.
 
-        In single precision, the matrix is stored in column-major order, since it is written and
-        read by column.
+        A matrix in single precision is stored in column-major order, since it is written and read
+        by column.
 
         Raises
         ------
@@ -275,7 +276,7 @@ class TableEncoding:
         return [line for column in self.columns if (line := column.note(frame[column.source]))]
 
     def header(self) -> list[dict[str, Any]]:
-        """Return the JSON header that :meth:`from_header` reads."""
+        """Return the JSON header from which :meth:`from_header` restores the encoding."""
         return [asdict(column) for column in self.columns]
 
     @classmethod
@@ -316,7 +317,7 @@ class TableEncoding:
 def number_blocks(
     frame: pd.DataFrame, names: Iterable[str]
 ) -> Iterator[tuple[list[str], np.ndarray]]:
-    """Yield the names and values of numeric and boolean columns, several columns at a time."""
+    """Yield the names and values of the numeric and boolean columns in blocks of columns."""
     kinds = {
         name: kind
         for name, kind in zip(frame.columns, frame.dtypes)
@@ -369,8 +370,8 @@ def _by_value(values: pd.Series, function: Callable[[np.ndarray], np.ndarray]) -
 def days(values: pd.Series, style: str = "") -> np.ndarray:
     """Convert dates to days since 1970-01-01; other cells become NaN.
 
-    Text is parsed as ISO 8601 and, with a ``style``, also as 31/12/2019 ("dayfirst") or 12/31/2019
-    ("monthfirst").
+    Text is parsed as ISO 8601 and, if a ``style`` is given, also in the form 31/12/2019
+    ("dayfirst") or 12/31/2019 ("monthfirst").
     """
     if pd.api.types.is_numeric_dtype(values.dtype):
         return np.full(len(values), np.nan)
@@ -397,9 +398,9 @@ def ranks(words: np.ndarray, levels: Sequence[str]) -> np.ndarray:
 
 
 def offsets(values: pd.Series, link: str) -> np.ndarray:
-    """Return the offsets of the scores from the values of a column.
+    """Return the offsets of the scores, computed from the values of a column.
 
-    The offsets are the values themselves or, with the link "log", the logarithms of exposures.
+    The offsets are the values themselves or, if the link is "log", the logarithms of exposures.
 
     Raises
     ------

@@ -19,13 +19,13 @@ class Contributions:
     names : tuple of str
         Columns that the model uses.
     outputs : tuple of str
-        Names of the scores (classes or targets); one empty name for a single score.
+        Names of the scores (classes or targets). A single score has an empty name.
     values : ndarray of shape (n_rows, n_names, n_outputs)
-        Contributions. Their sum plus ``base`` is the score.
+        Contributions. Their sum over the columns plus ``base`` is the score.
     base : ndarray of shape (n_outputs,)
-        Intercept, or mean score of the background rows.
+        Intercept or, if background rows are given, their mean score.
     data : DataFrame
-        Cells of the columns in ``names``.
+        Explained rows, with the columns in ``names``.
     """
 
     names: tuple[str, ...]
@@ -51,8 +51,8 @@ class Contributions:
         Returns
         -------
         DataFrame
-            Score, contribution of each column, and base as "(intercept)". If there are several
-            scores, the columns are grouped by score.
+            Score, contribution of each column, and base, which is named "(intercept)". If there are
+            several scores, the columns are grouped by score.
         """
         columns = {}
         for o, output in enumerate(self.outputs):
@@ -66,13 +66,13 @@ class Contributions:
         return pd.DataFrame(columns, index=self.data.index)
 
     def to_shap(self) -> Any:
-        """Return the contributions as an ``Explanation`` of the package shap.
+        """Return the contributions as an ``Explanation`` object of the package shap.
 
         Returns
         -------
         shap.Explanation
-            Explanation with values of shape (n_rows, n_names), or (n_rows, n_names, n_outputs) for
-            several scores.
+            Explanation with values of shape (n_rows, n_names) or, for several scores, (n_rows,
+            n_names, n_outputs).
 
         Raises
         ------
@@ -89,7 +89,7 @@ class Contributions:
 
 
 def explain(model: Any, X: Any, background: Any = None) -> Contributions:
-    """Return the contributions of the columns to the scores of rows.
+    """Compute the contribution of each column to the scores of rows.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     Returns
     -------
     Contributions
-        Names, values and base.
+        Contributions of the columns, and the base.
 
     Raises
     ------

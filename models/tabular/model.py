@@ -39,19 +39,20 @@ class TabularModel(ModelFile):
     classes : ndarray of shape (n_classes,) or None, default None
         Class labels, in classification.
     link : {"identity", "log"}, default "identity"
-        Link function; with "log", for counts, the prediction is exp(score).
+        Link function. If it is "log", as for counts, the prediction is exp(score).
     probabilities : {"softmax", "separate", None}, default "softmax"
         Conversion of the scores of several classes to probabilities. "softmax" converts them
-        jointly. "separate" converts the score of each class separately, and normalises the results.
-        None means that there are no probabilities, as with the hinge loss of the online learners.
+        jointly. "separate" converts the score of each class separately and normalises the results.
+        None means that the model does not predict probabilities, as with the hinge loss of the
+        online learners.
     encoding : TableEncoding or None, default None
-        Encoding of the columns of a table; None for a model of a matrix.
+        Encoding of the columns of a table; None if the model was fitted to a matrix.
     flip, slope : float, default 0.0 and 1.0
-        Constants of the probabilities, which are flip + (1 - 2 flip) / (1 + exp(-slope score)) for
-        two classes and softmax(slope scores) for more.
+        Constants of the probabilities, which are flip + (1 - 2 flip) / (1 + exp(-slope * score))
+        for two classes and softmax(slope * scores) for more.
     offset : (str, str) or None, default None
-        Column of a table that is added to the scores ("identity"), or whose logarithm is added
-        ("log").
+        Column of a table and its link. The column ("identity") or its logarithm ("log") is added to
+        the scores.
     about : dict, optional
         Additional entries of the file, such as the estimator, the version of the package, and
         scores.
@@ -195,7 +196,7 @@ class TabularModel(ModelFile):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_outputs)
-            Scores as computed by the estimator; a single score for two classes.
+            Scores as computed by the estimator. There is a single score for two classes.
         """
         scores = self.additive.scores(self._matrix(X))
         if self.offset is not None:
@@ -228,7 +229,7 @@ class TabularModel(ModelFile):
         return np.exp(scores) if self.link == "log" else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Predict the probabilities of the classes.
+        """Predict class probabilities.
 
         Parameters
         ----------
@@ -243,7 +244,7 @@ class TabularModel(ModelFile):
         Raises
         ------
         ValueError
-            If the model does not predict classes, or has no probabilities.
+            If the model does not predict classes or does not predict probabilities.
         """
         if self.classes is None or self.probabilities is None:
             raise ValueError(

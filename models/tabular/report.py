@@ -35,7 +35,7 @@ _RULES = {
 
 
 def write_report(folder: Path, selection: Selection) -> None:
-    """Write ``select.html`` and ``select.json`` to a folder, which is created if missing.
+    """Write ``select.html`` and ``select.json`` to a folder, which is created if necessary.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def write_report(folder: Path, selection: Selection) -> None:
 
 
 def page(selection: Selection) -> str:
-    """Return the report of a selection as an HTML page."""
+    """Return the report on a selection as an HTML page."""
     name = Path(selection.settings.get("table", "table")).name
     sections = (
         _summary,

@@ -38,24 +38,26 @@ class _Parameters(SelectionParameters):
 
 
 class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
-    """Selector of the columns of a data frame that predict a target, as in ``annealed select``.
+    """Selector of the data frame columns that predict a target, as in ``annealed select``.
 
-    Numbers, text, categories, dates, booleans and missing values are encoded in the same way as in
-    the command, and the selection, its cross-validated scores and the model are identical. A text
-    column is selected or dropped as a whole.
+    Numbers, text, categories, dates, booleans and missing values are encoded as in the command, and
+    the selection, its cross-validated scores and the model are identical. A text column is selected
+    or dropped as a whole.
 
     Parameters
     ----------
     n_features_to_select : int or "auto", default "auto"
-        Number of columns to select; "auto" chooses it by cross-validation or by ``fdr``.
+        Number of columns to select. If it is "auto", it is chosen by cross-validation or by
+        ``fdr``.
     size_rule : {"explained", "best", "one-se"}, default "explained"
         Rule by which "auto" chooses the number of columns. "explained" selects the smallest number
         that achieves 97% of the best number's improvement over a constant model. "best" selects the
         number with the lowest loss. "one-se" selects the smallest number within one standard error
         of the best.
     task : {"auto", "classification", "regression"}, default "auto"
-        Task. "auto" treats text, booleans and few distinct integers as classes. The
-        cross-validation functions of scikit-learn stratify their folds only with "classification".
+        Task. With "auto", text, booleans and few distinct integers are treated as classes. The
+        cross-validation functions of scikit-learn stratify their folds only if the task is
+        "classification".
     response : {"linear", "piecewise"}, default "linear"
         Response to each column: a line, or a piecewise-linear curve.
     loss : str, default "auto"
@@ -63,8 +65,8 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     class_weight : "balanced" or dict, default ()
         Weights of the classes.
     param : dict, default ()
-        Other parameters of the estimator; nested parameters are written as in ``{"schedule.mu":
-        20}``.
+        Other parameters of the estimator. Nested parameters are written in the form
+        ``{"schedule.mu": 20}``.
     scoring : str or None, default None
         Score by which the number of columns is chosen, such as "roc_auc". It is the first score in
         the report.
@@ -75,8 +77,8 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     bounds : dict, default ()
         Bounds of coefficients, such as ``{"age": (0, None)}``.
     group : sequence of str, default ()
-        Prefixes of column names. Columns with the same prefix are selected together and count as
-        one column.
+        Prefixes of column names. Columns with the same prefix are selected or dropped together and
+        count as one column.
     kinds : dict, default ()
         Column types that override the detected ones: "number", "category", "date", or ordered
         levels such as "low<medium<high".
@@ -85,11 +87,11 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     keep_rare : bool, default False
         Whether to keep classes with a single row, which prevents cross-validation.
     offset, exposure : str or None, default None
-        Column that is added to the score, or column whose logarithm is added. It is also required
-        for predictions.
+        Column that is added to the score, or column whose logarithm is added. This column is also
+        required for prediction.
     weight, row_groups, time : str or None, default None
         Columns that contain the sample weights, the groups of rows that stay in the same fold, and
-        the times of the rows. With times, each fold is predicted from earlier rows.
+        the times of the rows. If times are given, each fold is predicted from earlier rows.
     split_duplicates : bool, default False
         Whether to allow identical rows in different folds.
     boosting : bool, default False
@@ -101,7 +103,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     seed : int, default 0
         Random seed of the folds, random halves and sampled rows.
     dates : {"dayfirst", "monthfirst"} or None, default None
-        Order of day and month in dates such as 31/12/2019; None detects it.
+        Order of day and month in dates such as 31/12/2019. If None, it is detected.
 
     Attributes
     ----------
@@ -110,13 +112,13 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Selected columns, in order of decreasing effect, with their name, coefficient, effect,
         stability and other properties.
     scores_ : dict of str to dict of str to float
-        Cross-validated scores of the selected columns, of all columns and of a constant.
+        Cross-validated scores of the selected columns, all columns and a constant model.
     path_ : list of dict
-        Number of columns and held-out score for each size.
+        Number of columns and held-out score of each size.
     notes_ : list of str
-        Decisions about the columns, one line each.
+        One-line messages about decisions on columns.
     left_out_ : dict of str to str
-        Reasons why columns were dropped, by column.
+        Reason for which each dropped column was dropped.
     model_ : TabularModel
         Model that :meth:`save` writes.
     classes_ : ndarray of shape (n_classes,)
@@ -125,7 +127,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Mask of the columns that the model requires.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Column names, if X has any.
+        Column names of X; only set if X has column names.
 
     Examples
     --------
@@ -148,7 +150,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
             Rows, such as a pandas or Polars DataFrame or a PyArrow table.
         y : array of shape (n_samples,)
-            Target as numbers or labels; rows without a target are dropped.
+            Target, as numbers or labels. Rows without a target are dropped.
         sample_weight : array of shape (n_samples,) or None, default None
 
         Returns
@@ -213,7 +215,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
 
     @available_if(lambda self: getattr(self, "task_", self.task) != "regression")
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Predict the probabilities of the classes.
+        """Predict class probabilities.
 
         Parameters
         ----------
@@ -257,7 +259,8 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Returns
         -------
         DataFrame of pandas or Polars, or ndarray of shape (n_samples, n_selected)
-            Selected columns, in the type of X; other types of frames become a pandas DataFrame.
+            Selected columns, with the same type as X. Other types of frames are converted to a
+            pandas DataFrame.
         """
         check_is_fitted(self, "model_")
         if not is_frame(X):
@@ -267,7 +270,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         return frame[self.get_feature_names_out().tolist()]
 
     def explain(self, X: Any, background: Any = None) -> Contributions:
-        """Return the contributions to the scores; see :func:`annealed.models.explain`.
+        """Compute contributions to the scores; see :func:`annealed.models.explain`.
 
         Parameters
         ----------
@@ -284,12 +287,12 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         return explain(self.model_, self._rows(X), rows)
 
     def report(self, folder: str | Path) -> None:
-        """Write the report of ``annealed select --report``: select.html and select.json.
+        """Write select.html and select.json, as ``annealed select --report`` does.
 
         Parameters
         ----------
         folder : path
-            Folder of the report, created if missing.
+            Folder of the report, which is created if necessary.
 
         Raises
         ------
@@ -308,7 +311,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default None
-            Axes to draw on; by default those of a new figure.
+            Axes to draw on; by default, a new figure is created.
 
         Returns
         -------
@@ -329,7 +332,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default None
-            Axes to draw on; by default those of a new figure.
+            Axes to draw on; by default, a new figure is created.
 
         Returns
         -------
@@ -354,7 +357,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         export(self.model_, path, **options)
 
     def save(self, path: str | Path) -> None:
-        """Write a model file like that of ``annealed select --out``.
+        """Write a model file, as ``annealed select --out`` does.
 
         Parameters
         ----------
@@ -424,9 +427,9 @@ def is_frame(X: Any) -> bool:
 
 
 def as_frame(X: Any, names: Any = None) -> pd.DataFrame:
-    """Return a table as a pandas DataFrame with distinct strings as column names.
+    """Convert a table to a pandas DataFrame with distinct strings as column names.
 
-    ``names`` are the column names for an array, by default x0, x1, ...
+    ``names`` contains the column names for an array, by default x0, x1, ...
 
     Raises
     ------

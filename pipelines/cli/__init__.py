@@ -1,4 +1,4 @@
-"""Command line ``annealed``, with one module per group of commands."""
+"""Command line interface ``annealed``, with one module per group of commands."""
 
 import gc
 import io
@@ -7,10 +7,10 @@ import sys
 
 
 def main() -> None:
-    """Run the command line, as the entry point of the script ``annealed``.
+    """Run the command line; this is the entry point of the script ``annealed``.
 
-    After the first import, an interrupt prints one line and exits with code 130. After the last
-    output, an interrupt has no effect.
+    Once the first import is complete, an interrupt prints one line and exits with code 130. After
+    the last output, an interrupt has no effect.
     """
     # module contents are never garbage, and collecting them takes a tenth of a second
     gc.set_threshold(50_000, 20, 50)

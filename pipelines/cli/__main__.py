@@ -1,4 +1,4 @@
-"""``python -m annealed.pipelines.cli``."""
+"""Entry point of ``python -m annealed.pipelines.cli``."""
 
 from . import main
 

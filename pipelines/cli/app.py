@@ -1,4 +1,4 @@
-"""Command ``annealed``, with one module per group of commands.
+"""Command ``annealed``, with one module per group of subcommands.
 
 Only the module of the requested command is imported, or all modules if there is no command, as for
 ``--help``. Commands import their dependencies when they run.

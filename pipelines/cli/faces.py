@@ -1,4 +1,4 @@
-"""Commands ``annealed faces``, which adapt ``annealed keypoints`` to faces."""
+"""Commands ``annealed faces``, which apply ``annealed keypoints`` to faces."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -65,7 +65,7 @@ def train(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a face detector from scratch. The defaults reproduce the shipped model.
+    """Train a face detector from scratch. The default options reproduce the shipped model.
 
     \b
     Examples:
@@ -91,7 +91,7 @@ def train(
 @command_of(app)
 @with_options(run_evaluation, model="faces", measure="ap")
 def evaluate(run: Callable[[str], None]) -> None:
-    """Evaluate detections against annotations by the average precision of each keypoint, tolerance
+    """Evaluate detections against annotations by average precision, for each keypoint, tolerance
     and source.
 
     \b

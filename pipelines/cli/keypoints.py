@@ -74,7 +74,7 @@ Threads = Annotated[
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
     """Return the paths of images without objects.
 
-    They are in the given folder, or in the subfolder ``background`` of the data.
+    These images are in the given folder or in the subfolder ``background`` of the data.
     """
     default = None if beside is None else beside / "background"
     return (
@@ -149,7 +149,7 @@ def train(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a detector. Options that are not set are tuned on the images, and their values are
+    """Train a detector. Options that are not given are tuned on the images, and their values are
     printed.
 
     \b
@@ -224,7 +224,7 @@ def frames(
     n: Annotated[int, Option("--n", metavar="N", help="Number of frames.")] = 50,
     quiet: Quiet = False,
 ) -> None:
-    """Write the frames of a video that differ most, for labelling; print their paths.
+    """Write the frames of a video that differ most, for labelling, and print their paths.
 
     \b
     Examples:
@@ -361,7 +361,7 @@ def run_detection(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Detect keypoints in files, print them and write all requested outputs."""
+    """Detect keypoints in files, print them, and write all requested outputs."""
 
     images = list(images or ())
     if not images and group == "keypoints":
@@ -632,7 +632,7 @@ def run_evaluation(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate a model against annotations, print the result and write a report."""
+    """Evaluate a model against annotations, print the result, and write a report."""
 
     common.check_names("measure", [measure], keypoints.COLUMNS)
     detector = _detector(model, group, "evaluate")
@@ -696,7 +696,7 @@ def run_evaluation(
 @command_of(app)
 @with_options(run_evaluation)
 def evaluate(run: Callable[[str], None]) -> None:
-    """Evaluate detections against annotations by keypoint, including false positives.
+    """Evaluate the detections of each keypoint, including false positives, against annotations.
 
     \b
     Examples:

@@ -108,7 +108,7 @@ def show(
 
 
 def info(as_json: AsJson = False) -> None:
-    """Print versions, the number of threads, the cache folder and the shipped models.
+    """Print the versions, the number of threads, the cache folder and the shipped models.
 
     \b
     Examples:

@@ -149,7 +149,7 @@ def train(
     ] = 24,
     quiet: Quiet = False,
 ) -> None:
-    """Train the ranker on labelled sequences.
+    """Train a ranker on labelled sequences.
 
     \b
     Examples:

@@ -260,7 +260,7 @@ def predict(
     encoding: Annotated[str | None, typer.Option(**ENCODING, rich_help_panel="Input")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the target of each row of a table, and print csv with one line per row.
+    """Predict the target of each row of a table, and print one line of CSV per row.
 
     \b
     Examples:

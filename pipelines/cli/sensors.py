@@ -1,4 +1,4 @@
-"""Commands ``annealed sensors``, for recognising activities at home from binary sensors."""
+"""Commands ``annealed sensors``, for recognising activities in a home from binary sensors."""
 
 from pathlib import Path
 from typing import Annotated
@@ -59,7 +59,7 @@ def train(
     features: Features = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model of the activities in a home on all or some of its sensors.
+    """Train a model of the activities in a home, based on all or some of its sensors.
 
     \b
     Examples:

@@ -2,7 +2,7 @@
 
 Results that can be stored as JSON are cells of one file (:class:`Checkpoint`). Models and arrays
 are stored in separate safetensors files (:func:`write_part`, :func:`read_part` and, for model
-files, :func:`is_finished`). Each file records the settings and data from which it was computed, and
+files, :func:`is_finished`). Each file records the settings and data from which it was computed and
 is reused only for the same settings and data.
 """
 
@@ -23,7 +23,7 @@ _BEGINNING = json.dumps({"format": FORMAT})[:-1].encode()
 
 
 class Checkpoint:
-    """Finished cells of a long computation, stored in a file.
+    """Finished parts (cells) of a long computation, stored in a file.
 
     The file contains JSON lines: a header with its format, settings and data, followed by one line
     ``[key, value]`` for each finished cell. An incomplete last line is dropped. Several processes
@@ -32,21 +32,20 @@ class Checkpoint:
     Parameters
     ----------
     path : path or None, default None
-        Checkpoint file, which is created if missing. None stores the cells in memory, for this run
-        only.
+        Checkpoint file, which is created if it does not exist. If None, the cells are stored in
+        memory, for this run only.
     made_from : dict or None, default None
         Settings and data on which all cells depend, as JSON values. Settings of a single cell are
         part of its key.
     resume : bool, default True
-        Whether to resume from the finished cells of the file. If False, a file with finished cells
-        is an error, so that they are not lost.
+        Whether to resume from the finished cells in the file. If False, an error is raised if the
+        file contains finished cells, so that they are not lost.
 
     Raises
     ------
     ValueError
         If the file is not a checkpoint, cannot be written, belongs to different settings or data,
-        or contains finished cells and ``resume`` is False. The file is then unchanged; files are
-        never deleted.
+        or contains finished cells and ``resume`` is False. The file is not changed in these cases.
 
     Examples
     --------
@@ -128,12 +127,12 @@ def _line(content: Any) -> bytes:
 
 
 def header_line(made_from: dict[str, Any]) -> bytes:
-    """Return the header line of a file of finished parts."""
+    """Return the header line for a file of finished parts."""
     return _line({"format": FORMAT, "version": VERSION, "made_from": made_from})
 
 
 def whole_lines(path: Path, file: Any) -> Iterator[bytes]:
-    """Yield the complete lines of a file of finished parts, and remove an incomplete last line.
+    """Yield the complete lines in a file of finished parts, and remove an incomplete last line.
 
     Raises
     ------
@@ -156,7 +155,7 @@ def whole_lines(path: Path, file: Any) -> Iterator[bytes]:
 def append(path: Path, file: Any, line: bytes) -> None:
     """Append a line to an open file of finished parts.
 
-    If the file cannot be written, a ValueError that names it is raised.
+    A ValueError that names the file is raised if it cannot be written.
     """
     try:
         file.seek(0, os.SEEK_END)
@@ -180,12 +179,12 @@ def check_header(path: Path | None, line: bytes, made_from: dict[str, Any]) -> N
 
 
 def open_locked(path: Path, wait: bool = True) -> Any:
-    """Open a file for reading and writing under an exclusive lock; create it if missing.
+    """Open a file, which may not exist yet, for reading and writing under an exclusive lock.
 
     Raises
     ------
     ValueError
-        If the file cannot be written, or, if ``wait`` is False, if another process holds the lock.
+        If the file cannot be written, or if ``wait`` is False and another process holds the lock.
     """
     try:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
@@ -207,9 +206,9 @@ def open_locked(path: Path, wait: bool = True) -> Any:
 
 
 def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) -> None:
-    """Check that the recorded settings and data of a file equal those of this run.
+    """Check that the settings and data recorded in a file equal those of this run.
 
-    Tuples and lists compare equal.
+    A tuple and a list with the same items are considered equal.
     """
     if recorded != json.loads(json.dumps(expected)):
         raise ValueError(
@@ -221,9 +220,10 @@ def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) 
 def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
     """Return whether a part of a training run exists.
 
-    A part is a file with ``made_from`` in its header, or a model file with ``info["made_from"]``.
+    A part is a file whose header contains ``made_from``, or a model file with
+    ``info["made_from"]``.
 
-    A ValueError is raised if the file is damaged, or was created with different settings or data.
+    A ValueError is raised if the file is damaged or was created with different settings or data.
     """
     if not path.is_file():
         return False
@@ -244,6 +244,7 @@ def write_part(
 def read_part(
     path: Path, kind: str, made_from: dict[str, Any]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Return the arrays and the header written by :func:`write_part`, or None if the file is
-    missing. The errors are those of :func:`is_finished`."""
+    """Return the arrays and the header of a part, or None if the file does not exist.
+
+    The errors are those of :func:`is_finished`."""
     return read_model(path, kind) if is_finished(path, made_from) else None

@@ -1,4 +1,4 @@
-"""Settings as nested dataclasses, which are read from nested tables in a TOML or JSON file."""
+"""Settings as nested dataclasses, read from nested tables in a TOML or JSON file."""
 
 import json
 import tomllib
@@ -20,7 +20,7 @@ _RENAMED = {
 
 
 def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) -> None:
-    """Check that all names are known; the error message contains the first unknown name."""
+    """Check that all names are known. The error message contains the first unknown name."""
     known = list(known)
     for name in names or ():
         if name not in known:
@@ -28,10 +28,10 @@ def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) ->
 
 
 def read_config(path: Path | None, defaults: Settings) -> Settings:
-    """Read settings from a TOML or JSON file; return the defaults if the path is None.
+    """Read settings from a TOML or JSON file, or return the defaults if the path is None.
 
-    A field of ``defaults`` that is a dataclass corresponds to a table of the file. Missing entries
-    keep their defaults.
+    Fields of ``defaults`` that are dataclasses correspond to tables in the file. Missing entries
+    have their default values.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Convert name-value pairs to a dict; repeated names are an error, as in TOML."""
+    """Convert name-value pairs to a dict, or raise an error if a name is repeated, as in TOML."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         raise ValueError(f"{max(names, key=names.count)!r} is set twice; set it only once")

@@ -12,7 +12,7 @@ _QUALITY = 85
 
 
 def smaller(image: np.ndarray, longest: int) -> np.ndarray:
-    """Return an image reduced to at most ``longest`` pixels on its longer side."""
+    """Reduce an image to at most ``longest`` pixels on its longer side."""
     height, width = image.shape[:2]
     factor = longest / max(height, width)
     if factor >= 1:
@@ -22,20 +22,20 @@ def smaller(image: np.ndarray, longest: int) -> np.ndarray:
 
 
 def jpeg_url(image: np.ndarray, longest: int = 1600) -> str:
-    """Return an RGB image as the data URL of a JPEG."""
+    """Convert an RGB image to the data URL of a JPEG file."""
     shown = cv2.cvtColor(smaller(image, longest), cv2.COLOR_RGB2BGR)
     data = cv2.imencode(".jpg", shown, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1]
     return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode()
 
 
 def png_url(image: np.ndarray) -> str:
-    """Return an RGBA image as the data URL of a PNG."""
+    """Convert an RGBA image to the data URL of a PNG file."""
     data = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGBA2BGRA))[1]
     return "data:image/png;base64," + base64.b64encode(data.tobytes()).decode()
 
 
 def zip_url(folder: Path) -> str:
-    """Return all files of a folder as the data URL of a zip archive."""
+    """Pack all files in a folder into a zip archive, and return its data URL."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(folder.rglob("*")):

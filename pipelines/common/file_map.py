@@ -31,16 +31,16 @@ TIMEOUT = 10.0  # seconds to wait for a scheduler (heuristic)
 
 
 def by_processes(n_jobs: int = 1) -> FileMap:
-    """Return a map over items that runs in parallel processes, at most one per core.
+    """Return a function that maps over items in parallel processes, at most one per core.
 
-    Each process has a copy of the model. Threads would block one another, since a third of the
-    detection time is spent in Python. A few items are read ahead. The results do not depend on
-    ``n_jobs``.
+    Each process has a copy of the model. Threads are not used, since they would block one another
+    in Python code, which takes a third of the detection time. Only a few items are read ahead. The
+    results do not depend on ``n_jobs``.
 
     Parameters
     ----------
     n_jobs : int, default 1
-        Number of processes. With 1, items are processed in this process.
+        Number of processes. If it is 1, the items are processed in the current process.
 
     Returns
     -------
@@ -61,11 +61,12 @@ def by_processes(n_jobs: int = 1) -> FileMap:
 
 
 def by_dask(address: str) -> FileMap:
-    """Return a map over items that runs on the workers of a Dask cluster, which read the files.
+    """Return a function that maps over items on the workers of a Dask cluster.
 
-    The model is sent once and passed from worker to worker. A worker processes one item at a time.
-    If the worker dies, another worker repeats the item. Relative file names refer to the working
-    directory of this process if it exists on the worker.
+    The workers read the files. The model is sent once and passed on from worker to worker. Each
+    worker processes one item at a time. If a worker dies, another worker repeats its item. Relative
+    file names refer to the working directory of the current process if this directory exists on the
+    worker.
 
     Parameters
     ----------
@@ -75,8 +76,9 @@ def by_dask(address: str) -> FileMap:
     Returns
     -------
     FileMap
-        Map that raises a ValueError if no scheduler answers, the connection is lost, workers lack
-        the package, or an item crashes several workers in a row.
+        Mapping function, which raises a ValueError if no scheduler responds, the connection is
+        lost, the package is not installed on the workers, or an item crashes several workers in a
+        row.
 
     Raises
     ------
@@ -95,7 +97,8 @@ def by_dask(address: str) -> FileMap:
 def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
     """Return the number of parallel jobs.
 
-    The requested number, where 0 means one per core, is limited by the numbers of items and cores.
+    The requested number, where 0 means one job per core, is limited to the number of items and the
+    number of cores.
     """
     if requested < 0:
         raise ValueError(
@@ -114,7 +117,7 @@ def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
 
 
 def make_file_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileMap:
-    """Return a map that runs in parallel processes (see :func:`limit_jobs`) or on a cluster.
+    """Return a mapping function for parallel processes (see :func:`limit_jobs`) or a cluster.
 
     Raises
     ------
@@ -134,12 +137,12 @@ def make_file_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Fil
 
 
 def resolve_jobs(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs:
-    """Return a number of threads (see :func:`limit_jobs`) or a map that runs on a cluster.
+    """Return a number of threads (see :func:`limit_jobs`) or a mapping function for a cluster.
 
     Raises
     ------
     ValueError
-        If both ``jobs`` and ``dask`` are given, or no scheduler answers.
+        If both ``jobs`` and ``dask`` are given, or no scheduler responds.
 
     Examples
     --------
@@ -154,7 +157,7 @@ def resolve_jobs(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs
 
 
 def map_items(file_map: FileMap, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-    """Map ``work`` over ``items`` with a file map, sending the function and the items once.
+    """Apply ``work`` to ``items`` with a mapping function; the function and items are sent once.
 
     Examples
     --------
@@ -172,9 +175,9 @@ def _of_number(known: tuple[Callable[[Any], Any], Sequence[Any]], number: int) -
 def try_file(
     work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False
 ) -> tuple[Any, str | None]:
-    """Apply a function to a file; return the result and None, or None and an error message.
+    """Apply a function to a file, and return the result and None, or None and an error message.
 
-    The message names the file. If ``plain`` is set, uncompiled loops are used.
+    The message names the file. If ``plain`` is set, loops are not compiled.
 
     Examples
     --------
@@ -295,12 +298,12 @@ def _on_workers(address: str, work: Callable, model: Any, items: Iterable[Any]) 
 
 
 def check_scheduler(address: str) -> None:
-    """Check that a scheduler answers within ten seconds.
+    """Check that a scheduler responds within ten seconds.
 
     Raises
     ------
     ValueError
-        If no scheduler answers, or another program listens at the address.
+        If no scheduler responds, or another program is listening at the address.
     ModuleNotFoundError
         If ``annealed[dask]`` is not installed.
 
@@ -339,7 +342,8 @@ def running_on(address: str) -> Iterator[None]:
     Raises
     ------
     ValueError
-        If no scheduler answers, the connection is lost, or workers lack the package.
+        If no scheduler responds, the connection is lost, or the package is not installed on the
+        workers.
     """
     with _quiet_client(address, set_as_default=True), _scheduler_errors(address):
         yield

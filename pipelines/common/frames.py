@@ -13,10 +13,10 @@ _THUMBNAIL = 32, 24  # width and height in pixels
 
 
 def different_frames(video: Path, n: int) -> list[int]:
-    """Return the numbers, counted from 0, of up to n frames that differ most.
+    """Return the numbers, starting at 0, of up to n frames that differ most.
 
-    Their grey thumbnails are nearest to the centres of n clusters. The result has fewer than n
-    frames if fewer frames are distinct.
+    The grey thumbnails of these frames are nearest to the centres of n clusters. If the video has
+    fewer than n distinct frames, fewer numbers are returned.
 
     Raises
     ------

@@ -19,7 +19,7 @@ IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
 
 def list_images(folder: str | Path) -> list[Path]:
-    """List the image files of a folder, sorted by name; raise a ValueError if there are none."""
+    """List the image files in a folder by name, or raise a ValueError if there are none."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
@@ -29,7 +29,7 @@ def list_images(folder: str | Path) -> list[Path]:
 
 
 def are_few(paths: Sequence[str | os.PathLike[str]]) -> bool:
-    """Return whether photographs are few and small enough for uncompiled loops.
+    """Return whether photographs are few and small enough to be processed without compilation.
 
     The limits are 8 photographs and 16 million pixels in total.
     """
@@ -61,10 +61,11 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
     ----------
     names : iterable of str
         Files, which need not exist; folders, which are searched recursively for images; patterns
-        such as ``holiday/**/*.jpg``; or ``-`` for stdin, where each line is one of these. The files
-        of folders and patterns are listed in alphabetical order, so that runs are reproducible.
+        such as ``holiday/**/*.jpg``; or ``-`` for stdin, each line of which is one of these. Files
+        in folders and files that match a pattern are listed in alphabetical order, so that runs are
+        reproducible.
     leave_out : sequence of path or None
-        Output folders, which are excluded from folders and patterns.
+        Output folders, whose files are excluded from the results of folders and patterns.
 
     Returns
     -------

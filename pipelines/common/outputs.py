@@ -1,4 +1,4 @@
-"""Checks of output paths before a command starts, so that no input or foreign file is replaced."""
+"""Checks of output paths before a command starts, which protect existing files."""
 
 import json
 import os
@@ -25,23 +25,24 @@ def check_outputs(
     Parameters
     ----------
     inputs : iterable of path or None
-        Inputs of the command. Names that are not files, such as shipped models, are ignored.
+        Inputs of the command. Names that do not refer to files, such as those of shipped models,
+        are ignored.
     files : iterable of path or None
         Files to write. An existing file is replaced unless it is an input.
     model : path or None
         Model file to write. An existing file is replaced only if it is a model.
     report : path or None
-        Folder of the report, which is created if missing.
+        Folder for the report, which is created if it does not exist.
     report_files : sequence of str
-        Patterns of the files in the report. The first pattern is that of the JSON file, which
-        identifies an earlier report.
+        Patterns that match the files of the report. The first pattern matches the JSON file, by
+        which an earlier report is recognised.
 
     Raises
     ------
     ValueError
-        If an output is also an input (through a link, or with different case on a case-insensitive
-        file system), is not a regular file, cannot be written, is in a missing folder, or would
-        replace a file of another program.
+        If an output is also an input (possibly through a link, or with different case on a
+        case-insensitive file system), is not a regular file, cannot be written, is in a folder that
+        does not exist, or would replace a file that another program wrote.
     """
     read = [Path(name) for name in inputs if name is not None]
     for path in (*files, model):
@@ -114,7 +115,7 @@ def _is_report(path: Path) -> bool:
 
 
 def save_figure(path: Path, figure: Any, dpi: int = 110) -> None:
-    """Write a matplotlib figure as PNG."""
+    """Write a matplotlib figure to a PNG file."""
     with replacing(path) as temporary:
         figure.savefig(temporary, format="png", dpi=dpi)
 
@@ -123,8 +124,8 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
     """Return the overlay path of each image.
 
     For a single image, the path is ``overlay`` itself, unless it is a folder. Otherwise, the paths
-    are ``overlay/STEM_ENDING.png``. They are distinct, and the ending prevents photographs in the
-    folder from being overwritten.
+    are ``overlay/STEM_ENDING.png``. All paths are distinct, and the ending prevents photographs in
+    the folder from being overwritten.
 
     Examples
     --------
@@ -143,7 +144,7 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
 
 
 def distinct_stems(images: Sequence[str | Path]) -> list[str]:
-    """Return the stems of image names, with numbers added to stems that differ at most in case.
+    """Return the stems of image names, made distinct (ignoring case) by adding numbers.
 
     Examples
     --------

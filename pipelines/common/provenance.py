@@ -7,7 +7,7 @@ from ... import __version__
 
 
 def source_of_code() -> dict[str, str]:
-    """Return the version of the package, and the commit if it runs from a checkout."""
+    """Return the version of the package and, if it runs from a git checkout, the commit."""
     root = Path(__file__).resolve().parents[2]
     source = {"version": __version__}
     if (root / ".git").exists():

@@ -1,4 +1,4 @@
-"""Sample files: photographs from scikit-image, a synthetic video, and a table from scikit-learn."""
+"""Sample files: photographs from scikit-image, a synthetic video and a table from scikit-learn."""
 
 import shutil
 import tempfile

@@ -8,7 +8,7 @@ Result = TypeVar("Result")
 
 
 def timed(work: Callable[..., Result], *arguments: Any) -> tuple[Result, float]:
-    """Return the result of a function and its processor time in seconds.
+    """Call a function, and return its result and the processor time in seconds.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Atomic writing of videos, with verification by reading them back."""
+"""Atomic writing of videos, which are verified by reading them back."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpe
 
 
 def check_video_name(path: Path) -> None:
-    """Check that a file name has the suffix of a video."""
+    """Check that a file name has the suffix of a supported video format."""
     if path.suffix.lower() not in VIDEO_SUFFIXES:
         raise ValueError(
             f"{path}: the file cannot be written as a video; expected a file name that ends in "
@@ -25,11 +25,12 @@ def check_video_name(path: Path) -> None:
 
 @contextmanager
 def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
-    """Write a video under a temporary name, read it back, and rename it if it is complete.
+    """Context manager that writes a video under a temporary name and renames it after a check.
 
-    The context manager yields a function of an RGB frame, a uint8 array of shape (H, W, 3). All
-    frames must have the same size. ``.avi`` files contain motion JPEG, and all other files contain
-    MPEG-4. ``rate`` is in frames per second. An existing file is replaced atomically.
+    It yields a function that adds an RGB frame, given as a uint8 array of shape (H, W, 3). All
+    frames must have the same size. The check reads the file back. ``.avi`` files contain Motion
+    JPEG, and all other files contain MPEG-4. ``rate`` is in frames per second. An existing file is
+    replaced atomically.
     """
     check_video_name(path)
     # suppresses messages of FFmpeg
@@ -70,7 +71,7 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
 
 
 def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> None:
-    """Write RGB frames of one size as a video; see :func:`writing_video`."""
+    """Write RGB frames of equal size as a video; see :func:`writing_video`."""
     with writing_video(Path(path), rate) as write:
         for frame in frames:
             write(frame)

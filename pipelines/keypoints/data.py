@@ -41,27 +41,26 @@ class AnnotatedImage:
     path : Path
         Image file.
     instances : ndarray of shape (n_faces, n_keypoints, 2)
-        Coordinates x, y of the schema's keypoints for each object; NaN if not annotated.
+        Coordinates x, y of the schema's keypoints for each object; NaN if a point is not annotated.
     visible : ndarray of shape (n_faces, n_keypoints), bool
-        Whether each point is visible; False for hidden points and points without annotation.
+        Whether each point is visible; False for hidden points and points that are not annotated.
     ignore : ndarray of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1 that may contain unannotated faces.
     landmarks : ndarray of shape (n_faces, n_landmarks, 2) or None
-        Coordinates x, y of the schema's other points, if annotated.
+        Coordinates x, y of the schema's landmarks, if they are annotated.
     origin : str, default ""
-        Collection to which the photograph belongs. If it is empty, the file name identifies the
-        collection.
+        Collection to which the photograph belongs. If it is empty, the collection is derived from
+        the file name.
     schema : Schema
-        Schema of the points; the default is the schema of faces.
+        Schema of the points; by default, the schema of faces.
     boxes : ndarray of shape (n_faces, 4) or None
-        Boxes x0, y0, x1, y1 of the objects, if annotated.
+        Boxes x0, y0, x1, y1 of the objects, if they are annotated.
     areas : ndarray of shape (n_faces + n_boxes,) or None
-        Areas of the objects and of the boxes to ignore, in square pixels, if annotated.
+        Areas of the objects and of the boxes to ignore, in square pixels, if they are annotated.
     crowds : ndarray of shape (n_boxes,) or None
-        Whether each of the boxes to ignore may contain several objects; true for all boxes by
-        default.
+        Whether each box to ignore may contain several objects; by default, true for all boxes.
     view : function, optional
-        Function that transforms the photograph's pixels into those of the annotated image.
+        Function that transforms the pixels of the photograph into those of the annotated image.
     """
 
     path: Path
@@ -83,29 +82,30 @@ class AnnotatedImage:
 
     @property
     def source(self) -> str:
-        """Collection of the photograph.
+        """Collection to which the photograph belongs.
 
-        It is ``origin``, or the part of the file name before the first underscore; empty if neither
-        exists.
+        It is ``origin`` or, if that is empty, the part of the file name before the first
+        underscore, if any.
         """
         return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
 
     @property
     def reference_length(self) -> np.ndarray:
-        """Reference length of each object in pixels; the distance between the eyes for faces."""
+        """Reference length of each object in pixels (for faces, the distance between the eyes)."""
         return self.schema.lengths(self.instances, self.boxes)
 
     @property
     def points(self) -> np.ndarray:
-        """Points that are refined together, a complex array of shape (n_faces, n).
+        """Points that are refined together, as a complex array of shape (n_faces, n).
 
-        They are the landmarks, or the keypoints if there are no landmarks; NaN where not annotated.
+        They are the landmarks or, if there are no landmarks, the keypoints. Points that are not
+        annotated are NaN.
         """
         points = self.instances if self.landmarks is None else self.landmarks
         return points[..., 0] + 1j * points[..., 1]
 
     def pixels(self) -> np.ndarray:
-        """Read the image as an RGB array of shape (H, W, 3), uint8."""
+        """Read the image as a uint8 RGB array of shape (H, W, 3)."""
         pixels = read_image(self.path)
         return pixels if self.view is None else self.view(pixels)
 
@@ -127,7 +127,7 @@ class AnnotatedImage:
         return renamed.moved(np.array([[-1.0, 0.0, width - 1], [0.0, 1.0, 0.0]]), self.view)
 
     def moved(self, matrix: np.ndarray, view: View | None) -> "AnnotatedImage":
-        """Return the annotations after the image is transformed by a 2 x 3 affine matrix.
+        """Return the annotations of the image after transformation by a 2 x 3 affine matrix.
 
         Boxes become the bounding boxes of their transformed corners.
         """
@@ -148,15 +148,15 @@ class AnnotatedImage:
 
 
 def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """Return the photographs for training the refinement.
+    """Return the photographs on which the refinement is trained.
 
-    They are the photographs with landmarks, or all photographs if none has landmarks.
+    These are the photographs with landmarks or, if there are none, all photographs.
     """
     return [image for image in images if image.landmarks is not None] or list(images)
 
 
 def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """Return whether each of n points lies in one of the boxes x0, y0, x1, y1."""
+    """Return, for each of n points, whether it lies in any of the boxes x0, y0, x1, y1."""
     inside = np.logical_and(xy[:, None] >= boxes[:, :2], xy[:, None] <= boxes[:, 2:])
     return np.logical_or.reduce(np.logical_and.reduce(inside, axis=2), axis=1)
 
@@ -164,10 +164,10 @@ def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
     """Return the schema of annotations.
 
-    It is read from a given file or from the ``schema.toml`` of the annotations. Otherwise, it is
-    derived from the annotations. Names that differ only in ``left`` and ``right`` are then mirror
-    pairs, and the boxes determine the reference length. A one-line ValueError is raised if the
-    schema is invalid or the file has several categories.
+    The schema is read from a given file or from the file ``schema.toml`` in the folder of the
+    annotations. If neither exists, it is derived from the annotations: names that differ only in
+    ``left`` and ``right`` are mirror pairs, and the reference length is computed from the boxes. A
+    one-line ValueError is raised if the schema is invalid or the file contains several categories.
     """
     if file is not None or (folder / "schema.toml").is_file():
         return read_schema(file or folder / "schema.toml")
@@ -222,14 +222,14 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
     * 68-point iBUG files ``NAME.pts`` next to the images, which may be in nested folders
     * one COCO keypoint JSON file, or the files of another tool (see `label_files`)
 
-    With the first two formats, an ``ignore.csv`` (image, x0, y0, x1, y1) may list boxes that may
+    In the first two formats, a file ``ignore.csv`` (image, x0, y0, x1, y1) can list boxes that may
     contain unannotated faces.
 
-    In nested folders, the name of the first folder is the collection of the photograph. If the
-    photograph ``NAME.jpg`` shows several faces, their files are ``NAME_1.pts``, ``NAME_2.pts`` and
-    so on. The photograph may also be copied to ``NAME_1.jpg``, ``NAME_2.jpg``, as in AFW; identical
-    copies are joined. The ``.pts`` format supports only faces. If a file is invalid, a ValueError
-    that names it is raised.
+    In nested folders, the name of the top folder is used as the collection of the photograph. If
+    the photograph ``NAME.jpg`` shows several faces, their files are named ``NAME_1.pts``,
+    ``NAME_2.pts`` and so on. The photograph may also be copied to ``NAME_1.jpg``, ``NAME_2.jpg``
+    and so on, as in AFW; identical copies are merged. The ``.pts`` format supports only faces. A
+    ValueError that names the file is raised if a file is invalid.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -332,8 +332,8 @@ def read_boxes(
 ) -> dict[str, list[list[float]]]:
     """Read the boxes of each image from a CSV file with the columns image, x0, y0, x1 and y1.
 
-    If the file is invalid or an image is not ``known``, a ValueError that names the file and the
-    line is raised.
+    A ValueError that names the file and the line is raised if the file is invalid or an image is
+    not in ``known``.
     """
     boxes: dict[str, list[list[float]]] = {}
     for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
@@ -460,10 +460,10 @@ def _joined(images: list[Path]) -> list[list[Path]]:
 
 
 def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, Any]]]:
-    """Return the annotation file of a folder and its content as COCO keypoints.
+    """Read the annotation file in a folder, and return its path and its content as COCO keypoints.
 
-    ``folder`` may also be the file itself. The categories with keypoints are also returned by id.
-    If the file is invalid, a ValueError that names it is raised.
+    ``folder`` may also be the file itself. The function also returns a dict of the categories with
+    keypoints, by id. A ValueError that names the file is raised if it is invalid.
     """
     files = [[folder]] if folder.is_file() else [sorted(folder.glob(name)) for name in _FILES]
     paths = next(filter(None, files), [])
@@ -506,11 +506,12 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
 def coco_objects(
     path: Path, coco: dict[str, Any], names_of: dict[Any, list[str]]
 ) -> dict[str, list[tuple[dict[str, list[float]], list[float] | None, bool, float | None]]]:
-    """Return the annotated objects of each file.
+    """Return the annotated objects in each image file.
 
-    An object contains its points by name (x, y, visibility), the box (x, y, width, height) and the
-    area if given, and whether it is a crowd. ``names_of`` contains the keypoints of the required
-    categories by id. If the file is invalid, a ValueError that names it is raised.
+    An object contains its points (x, y, visibility) by name, its box (x, y, width, height) and its
+    area if they are given, and whether it is a crowd. ``names_of`` maps the ids of the required
+    categories to their keypoints. A ValueError that names the annotation file is raised if it is
+    invalid.
     """
     try:
         files = {image["id"]: image["file_name"] for image in coco["images"]}

@@ -19,7 +19,7 @@ SAMPLE = "astronaut"  # default photograph
 
 @dataclass(frozen=True)
 class FileDetections:
-    """Detections and faces in a photograph or frame, or a one-line error.
+    """Detections and instances in a photograph or video frame, or a one-line error.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class FileDetections:
     pixels : ndarray or None
         RGB pixels; None if they were not requested.
     seconds : float
-        Duration of the detection alone.
+        Duration of the detection alone, in seconds.
     detections : list of Detection
         Detections in order of decreasing score.
     instances : list of Instance
@@ -36,15 +36,15 @@ class FileDetections:
     category : str or None
         Category of the objects; None for faces.
     error : str or None
-        One-line error; the other fields are then empty.
+        One-line error message. If there is one, the other fields are empty.
     frame : int or None
-        Frame number in a video or camera stream, counted from 0; None for a photograph.
+        Frame number in a video or camera stream, starting at 0; None for a photograph.
     time : float
         Presentation time of the frame, in seconds from the first frame.
     size : tuple of int or None
-        Width and height in pixels; the default is the size of ``pixels``.
+        Width and height in pixels; by default, the size of ``pixels``.
     others : sequence of FileDetections
-        Results of further models for the same photograph.
+        Results of additional models for the same photograph.
     """
 
     image: str
@@ -69,7 +69,7 @@ class FileDetections:
         return [self, *self.others]
 
     def record(self, landmarks: bool = False) -> dict:
-        """Return the JSON object that the command line prints, with all points if requested."""
+        """Return the JSON object that the command line prints, optionally with all points."""
         if self.error is not None or self.size is None:
             return {"image": self.image, "error": self.error}
         width, height = self.size
@@ -109,12 +109,12 @@ def detect_files(
 ) -> Iterator[FileDetections]:
     """Detect keypoints in image files, in order; an invalid file yields a result with an error.
 
-    Without files, the sample photograph is used. The detection runs in ``file_map``, by default in
-    this process, which does not affect the results. With ``plain=True``, the default for few
-    photographs, no code is compiled, and results differ in the last digits. With
-    ``keep_pixels=False``, results do not include the photographs, which other processes would have
-    to send. ``boxes`` contains the boxes of known objects for each file name. With several
-    detectors, the result of the first detector contains the results of the others.
+    Without files, the sample photograph is used. ``file_map`` determines where the detection runs,
+    by default in the current process, and does not affect the results. If ``plain`` is true, as by
+    default for few photographs, no code is compiled, and results differ in the last digits. If
+    ``keep_pixels`` is false, results do not include the photographs, so other processes do not have
+    to send them. ``boxes`` maps file names to the boxes of known objects. If there are several
+    detectors, the result of the first one contains the results of the others.
     """
     plain = are_few(images) if plain is None else plain
     work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
@@ -128,7 +128,7 @@ _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process h
 
 
 def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
-    """Compile or load all functions of a detection before timing, with the sample photograph."""
+    """Compile or load all functions before a timed detection, using the sample photograph."""
     mode = options.mode, options.assembly
     if mode not in _ready:
         everywhere = replace(
@@ -148,7 +148,7 @@ def detect_file(
 ) -> FileDetections:
     """Detect keypoints in one file, or in the sample photograph if the name is None.
 
-    If ``plain`` is set, uncompiled loops are used.
+    If ``plain`` is set, loops are not compiled.
     """
     detectors = [detector] if isinstance(detector, KeypointDetector) else detector
     if not plain:
@@ -172,7 +172,7 @@ def detect_file(
 
 
 def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
-    """Return the detections and faces, and the duration in seconds, excluding compilation."""
+    """Return the detections and instances, and the duration in seconds without compilation."""
     start, compiled = time.perf_counter(), seconds_compiling()
     result = process(*inputs)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)
@@ -191,8 +191,9 @@ def detect_many(
 ) -> Iterator[list[Detection]]:
     """Detect keypoints in images of shape (H, W, 3), in order, in parallel processes.
 
-    There are ``n_jobs`` processes, at most one per core. A few images are read ahead. The results
-    do not depend on ``n_jobs``. Options and errors are those of :meth:`KeypointDetector.detect`. An
-    error is raised when the iteration reaches its image.
+    There are ``n_jobs`` processes, at most one per core. Only a few images are read ahead. The
+    results do not depend on ``n_jobs``. Options and errors are those of
+    :meth:`KeypointDetector.detect`. An error is raised when the iteration reaches the invalid
+    image.
     """
     return by_processes(n_jobs)(partial(KeypointDetector.detect, **options), detector, images)

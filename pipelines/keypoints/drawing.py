@@ -38,8 +38,8 @@ def draw_detections(
 
     Each face is drawn as a box with its person number and probability, and each detection as a
     disc. If there are no faces, a ring around each detection shows the size of its window.
-    ``landmarks`` are drawn as small points. Images are RGB arrays of type uint8. Small images are
-    enlarged by an integer factor. The best detections are drawn last, on top of the others.
+    ``landmarks`` are drawn as small points. Images are uint8 RGB arrays. Small images are enlarged
+    by an integer factor. The best detections are drawn on top of the others.
     """
     factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
     canvas = (
@@ -60,7 +60,7 @@ def draw_symbols(
     factor: int = 1,
     landmarks: bool = False,
 ) -> None:
-    """Draw boxes, discs and rings in an enlarged image, in place."""
+    """Draw boxes, discs and rings into an enlarged image, in place."""
     shift = 4  # OpenCV draws with a precision of 1/16 pixel
 
     def fixed(*values: float) -> list[int]:
@@ -118,7 +118,7 @@ def _legend(width: int, names: list[str]) -> np.ndarray:
 def square_around(image: np.ndarray, xy: np.ndarray, width: float, side: int) -> np.ndarray:
     """Return a square crop around a point, resized to ``side`` pixels.
 
-    The crop is ``width`` pixels wide. Outside the image, border pixels are repeated.
+    The crop covers ``width`` pixels of the image. Outside the image, border pixels are repeated.
     """
     zoom = side / max(width, 8.0)
     matrix = np.array([[zoom, 0, side / 2 - zoom * xy[0]], [0, zoom, side / 2 - zoom * xy[1]]])
@@ -128,12 +128,12 @@ def square_around(image: np.ndarray, xy: np.ndarray, width: float, side: int) ->
 
 
 def check_image_name(path: Path) -> None:
-    """Check that the suffix of a file name is that of a writable image format."""
+    """Check that the suffix of a file name belongs to an image format that can be written."""
     _encoded(path, np.zeros((16, 16, 3), np.uint8))
 
 
 def write_image(path: str | Path, image: np.ndarray) -> None:
-    """Write an RGB image in the format given by the suffix.
+    """Write an RGB image in the format given by the file suffix.
 
     No partial file is left after an error.
     """

@@ -72,7 +72,7 @@ class Evaluation:
     Attributes
     ----------
     rows : list of dict
-        One row per keypoint, source and tolerance, with the keys of `COLUMNS`. ``threshold`` and
+        One row per keypoint, source and tolerance, with the keys in `COLUMNS`. ``threshold`` and
         the columns after it refer to the default threshold of the detector.
     images : list of AnnotatedImage
         Photographs that could be read.
@@ -81,15 +81,16 @@ class Evaluation:
     default : dict of (keypoint, tolerance) to list of MatchedDetections
         Matched detections at the default threshold.
     landmarks : list of dict
-        One row per source with the number of ``faces``, the number of faces ``found``, and ``nme``,
-        which is the mean error of the 68 landmarks divided by the distance between the outer eye
-        corners. Empty if the landmarks are not annotated or the model has no landmarks.
+        One row per source, with the number of ``faces``, the number of detected faces ``found``,
+        and ``nme``, the mean error of the 68 landmarks divided by the distance between the outer
+        eye corners. The list is empty if the landmarks are not annotated or the model has no
+        landmarks.
     subsets : list of dict
         Average precision by size and pose of the faces, with one row per subset, keypoint and
         tolerance.
     reliability : list of dict
         Proportion of hits in each bin of probabilities at a tolerance of 10%, for all keypoints
-        together; empty without assembly. See
+        together; empty if instances are not assembled. See
         :func:`~annealed.pipelines.keypoints.measures.reliability`.
     errors : list of str
         One-line error message for each unreadable photograph.
@@ -110,7 +111,7 @@ def default_detections(
 ) -> list[Detection]:
     """Return the candidates that are reported by default.
 
-    They belong to faces with a probability of at least 0.5, or are above the score thresholds.
+    These belong to faces with a probability of at least 0.5 or exceed the score thresholds.
     """
     if thresholds is not None:
         return [d for d in result.detections if d.score >= thresholds[d.keypoint]]
@@ -126,7 +127,7 @@ def default_detections(
 def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list[float | None]:
     """Compute the mean error of the 68 landmarks of each annotated face.
 
-    It is divided by the distance between the outer eye corners. The result is None for a face that
+    The error is divided by the distance between the outer eye corners. It is None for a face that
     was not detected.
     """
     assert image.landmarks is not None
@@ -147,7 +148,7 @@ def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list
 def judge_image(
     detections: Sequence[Detection], image: AnnotatedImage, keypoint: str, tolerance: float
 ) -> MatchedDetections:
-    """Match the detections of a keypoint in a photograph with the annotations."""
+    """Match the detections of a keypoint in a photograph to the annotations."""
     i, mine = (
         image.schema.keypoints.index(keypoint),
         [d for d in detections if d.keypoint == keypoint],
@@ -175,12 +176,12 @@ def evaluate_detector(
 ) -> Evaluation:
     """Evaluate a detector by one of three measures.
 
-    ``"ap"`` is the average precision of each keypoint at tolerances in reference lengths. It is
-    computed over all candidates, at most 200 per image and keypoint. ``"pck"`` is the fraction of
-    points within a tenth of the size of the box. ``"oks"`` is the average precision of whole
-    objects by object keypoint similarity. Detections in ``background`` images are counted at the
-    default threshold. ``progress`` wraps an iterable of known length. ``options`` are the mode and
-    assembly arguments of :meth:`KeypointDetector.detect`.
+    ``"ap"`` is the average precision of each keypoint at several tolerances, computed over all
+    candidates, at most 200 per image and keypoint. ``"pck"`` is the fraction of points whose error
+    is at most a tenth of the size of the box. ``"oks"`` is the average precision of whole objects
+    by object keypoint similarity. In ``background`` images, detections at the default threshold are
+    counted. ``progress`` is a function that wraps an iterable of known length. ``options`` contains
+    the mode and assembly arguments of :meth:`KeypointDetector.detect`.
     """
     names = images[0].schema.keypoints
     for name in keypoints:

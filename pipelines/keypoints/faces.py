@@ -1,4 +1,4 @@
-"""Schema of faces, with nine keypoints computed from 68 annotated points."""
+"""Schema of faces, whose nine keypoints are computed from 68 annotated points."""
 
 from pathlib import Path
 
@@ -18,9 +18,9 @@ _TURNED_AWAY = 0.06
 
 
 def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read the 9 keypoints of a face, their visibility, and its 68 landmarks.
+    """Read the 9 keypoints of a face, their visibility, and its 68 landmarks from a file.
 
-    ``size`` is the width and height of the image. The first axis of each array has length 1.
+    ``size`` contains the width and height of the image. The first axis of each array has length 1.
     """
     try:
         body = path.read_text().split("{", 1)[1].split("}", 1)[0]

@@ -43,7 +43,7 @@ _CROP = 1.2  # side of an object's crop relative to the larger side of its box (
 
 
 def columns_of(keypoints: Iterable[str], n_landmarks: int = 0, category: bool = False) -> list[str]:
-    """Return the names of the columns of the table, including the category if requested.
+    """Return the column names of the table, including the category if requested.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def columns_of(keypoints: Iterable[str], n_landmarks: int = 0, category: bool = 
 
 
 def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row of the table for each object in a JSON record; unknown values are omitted."""
+    """Yield a row of the table for each object in a JSON record, without unknown values."""
     # bytes that are not valid UTF-8 are escaped
     source = record["image"].encode(errors="backslashreplace").decode()
     of_image: dict[str, Any] = {
@@ -81,7 +81,7 @@ def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> pd.DataFrame:
-    """Convert detections in photographs or frames into a table with one row per face.
+    """Convert the detections in photographs or frames to a table with one row per face.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> p
 
 
 def write_table(path: Path, records: Iterable[dict[str, Any]], columns: Sequence[str]) -> None:
-    """Write the table with one row per face as .csv or .parquet.
+    """Write the table, which has one row per face, as .csv or .parquet.
 
     An existing file is replaced atomically.
     """
@@ -145,9 +145,9 @@ def write_coco(
 ) -> None:
     """Write COCO keypoints, with one image per photograph or frame and one annotation per object.
 
-    The categories are those that `coco_category` returns. Coordinates are those of the JSON
+    The categories are those that `coco_category` returns. Coordinates are the same as in the JSON
     records, where (0, 0) is the centre of the top-left pixel. Every point has visibility 2, and
-    ``score`` is the probability of the object. Video frames are named ``NAME#000012``.
+    ``score`` is the probability of the object. Video frames are named in the form ``NAME#000012``.
     """
     named = {category["name"]: category for category in categories}
     images: list[dict[str, Any]] = []
@@ -193,7 +193,7 @@ def write_coco(
 def coco_category(
     keypoints: Sequence[str], n_landmarks: int = 0, schema: Schema | None = None, number: int = 1
 ) -> dict[str, Any]:
-    """Return the COCO category, with its id, of objects with a schema or of faces."""
+    """Return the COCO category, with its id, of objects with a given schema (default: faces)."""
     names = [*keypoints, *(f"point{i}" for i in range(n_landmarks))]
     category = {
         "id": number,
@@ -209,10 +209,11 @@ def coco_category(
 
 
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
-    """Write crops of the objects in order of decreasing probability.
+    """Write crops of the objects, in order of decreasing probability.
 
-    Crops are aligned faces (``STEM_face1.png``), or squares around other objects
-    (``STEM_object1.png``). Crops from a video frame are named ``STEM_000012_person3.png``.
+    Crops are aligned faces (``STEM_face1.png``) or squares around other objects
+    (``STEM_object1.png``). Crops from video frames are named in the form
+    ``STEM_000012_person3.png``.
     """
     kind = "face" if result.category is None else "object"
     every = [instance for part in result.parts for instance in part.instances]
@@ -238,9 +239,9 @@ class Forms:
     Parameters
     ----------
     table : path or None
-        Path of the table, .csv or .parquet, with one row per face.
+        Path of the table (.csv or .parquet), which has one row per face.
     coco : path or None
-        Path of the COCO keypoint file, .json.
+        Path of the COCO keypoint file (.json).
     crops : path or None
         Folder for aligned crops.
     size : int
@@ -267,9 +268,9 @@ class Forms:
         ------
         ValueError
             If a suffix is not supported, a file cannot be written, the size is out of range, or the
-            detections are not assembled into faces.
+            detector does not assemble instances.
         ModuleNotFoundError
-            If the package that writes .parquet is missing.
+            If the package that writes .parquet files is not installed.
         """
         for name, path, endings in (
             ("out", self.table, (".csv", ".parquet")),
@@ -294,7 +295,7 @@ class Forms:
     def unfinished(
         self, models: Sequence[Path], images: Sequence[str], options: DetectionOptions, resume: bool
     ) -> Finished:
-        """Open the records of the photographs that an earlier run has finished."""
+        """Open the records of photographs that an earlier run has processed."""
         inputs = hashlib.sha256("\n".join(images).encode("utf-8", "surrogateescape")).hexdigest()
         crops = None if self.crops is None else [str(self.crops), self.size]
         made_from: dict[str, Any] = {
@@ -309,7 +310,7 @@ class Forms:
     def write(
         self, finished: Iterable[dict[str, Any]], detectors: Sequence[KeypointDetector]
     ) -> None:
-        """Write the files from the records, which are read once for each file."""
+        """Write the output files from the records, which are read once for each file."""
         finders = [d.finder for d in detectors if d.finder is not None]
         if not finders:
             return
@@ -344,7 +345,8 @@ class Finished:
     made_from : dict
         Settings and inputs of the run, as JSON values.
     resume : bool
-        Whether to resume from the records of the file. If False, an existing file is an error.
+        Whether to resume from the records in the file. If False, an error is raised if the file
+        exists.
 
     Raises
     ------
@@ -383,7 +385,7 @@ class Finished:
         yield from map(json.loads, self._file)
 
     def remove(self) -> None:
-        """Remove the file after all outputs are written."""
+        """Remove the file after all outputs have been written."""
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:

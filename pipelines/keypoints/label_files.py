@@ -1,10 +1,10 @@
-"""Conversion of annotation files of other tools to COCO keypoints.
+"""Conversion of annotation files from other tools to COCO keypoints.
 
 The tools are CVAT, labelme, YOLO-pose, DeepLabCut and Label Studio. A reader yields parts of
-objects. Each part contains the image file, the group of the object in the image, a label, and
-values. A point has three values (x, y, visibility), and a box has four values (x, y, width, height)
-and the category as its label. A category or an image has no values. Coordinates in pixels are not
-changed.
+objects. Each part contains the image file, an identifier of the object in the image, a label, and
+values. A point has three values (x, y, visibility). A box has four values (x, y, width, height),
+and its label is the category. Parts that only declare a category or an image have no values.
+Coordinates in pixels are not changed.
 """
 
 import csv
@@ -29,9 +29,9 @@ UNNAMED = "object"  # category of objects without a category
 
 
 def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
-    """Return the parts of objects as the content of a COCO keypoint file.
+    """Convert parts of objects to the content of a COCO keypoint file.
 
-    A ValueError is raised if an object has two points of the same name.
+    A ValueError is raised if an object has two points with the same name.
     """
     files: dict[str, dict[Any, dict[str, Any]]] = {}
     for file, group, label, values in parts:
@@ -70,7 +70,7 @@ def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
 
 
 def read_file(path: Path, folder: Path) -> dict[str, Any] | list[Part]:
-    """Return the content of a COCO file, or the parts of objects in a file of another format."""
+    """Read the content of a COCO file, or the parts of objects in a file in another format."""
     read = {".xml": _cvat, ".csv": _deeplabcut, ".yaml": _yolo}.get(path.suffix)
     if read is not None:
         return list(read(path, folder))

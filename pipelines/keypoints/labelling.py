@@ -21,14 +21,14 @@ class LabelFolder:
     """Images of a folder and their labels, which are stored in ``annotations.json``.
 
     An object is a dict with ``keypoints`` and an optional ``bbox``. ``keypoints`` maps names to x,
-    y and visibility (0 not in the image, 1 hidden, 2 visible). Proposals for unlabelled images are
-    read from ``proposals.json``, which ``annealed faces detect --coco`` writes.
+    y and visibility (0: not in the image, 1: hidden, 2: visible). Proposals for unlabelled images
+    are read from ``proposals.json``, which can be written by ``annealed faces detect --coco``.
 
     Parameters
     ----------
     folder : path
     schema : Schema, optional
-        Schema of the points, if neither the labels nor ``schema.toml`` define it.
+        Schema of the points, used if neither the labels nor ``schema.toml`` define it.
 
     Raises
     ------
@@ -94,7 +94,7 @@ class LabelFolder:
         """Return the schema, the labelled images, and statistics of complete objects.
 
         The statistics are the mean object, scaled to size 1 around (0, 0), and the mean position
-        and size (x, y, size). If no object is complete, the points of the mean object are on a
+        and size (x, y, size). If no object is complete, the points of the mean object lie on a
         circle, and the mean position and size are None.
         """
         whole = [
@@ -124,7 +124,7 @@ class LabelFolder:
         }
 
     def save(self, path: Path, objects: list[dict[str, Any]]) -> None:
-        """Replace the objects in an image with a list, which may be empty.
+        """Replace the objects in an image with a list of objects, which may be empty.
 
         The file is replaced atomically, and labels that other programs have written for other
         images are retained.

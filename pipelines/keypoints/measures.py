@@ -1,15 +1,15 @@
 """Measures of keypoint detection.
 
-These are the precision and recall of one keypoint, and the errors of whole objects relative to
+The measures are the precision and recall of a keypoint, and the errors of whole objects relative to
 their boxes (PCK, OKS). Precision and recall follow the protocol of Barbu et al. (2017), section
 3.3.
 
 A detection hits a visible keypoint if the distance between them is at most ``tolerance`` reference
-lengths. A detection is false if its distance from this keypoint of every object, whether visible or
-not, is at least ``max(tolerance, 0.1)`` reference lengths. A detection is neither a hit nor false
-if its distance is in between, if it is inside an ignore box, if it is within 0.1 reference lengths
-of a point annotated as invisible, or if a better detection already hit the point. Points inside an
-ignore box count as points to detect.
+lengths. A detection is false if its distance from this keypoint of every object, visible or not, is
+at least ``max(tolerance, 0.1)`` reference lengths. A detection is neither a hit nor false if its
+distance is between these limits, if it is inside an ignore box, if it is within 0.1 reference
+lengths of a point annotated as invisible, or if a better detection has already hit the point.
+Points inside an ignore box are included in the points to detect.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # limits of proba
 
 @dataclass(frozen=True)
 class MatchedDetections:
-    """Detections of a keypoint in an image, with their outcomes, in order of decreasing score.
+    """Detections of a keypoint in an image and their outcomes, in order of decreasing score.
 
     Attributes
     ----------
@@ -68,11 +68,11 @@ def judge(
     Parameters
     ----------
     xy, score : array-like of shape (n, 2) and (n,)
-        Positions of the detections in pixels, and their scores. The best `MAX_DETECTIONS` are used,
-        with ties in the given order.
+        Positions of the detections in pixels, and their scores. Only the best `MAX_DETECTIONS` are
+        used; ties are in the given order.
     points, visible, ied : array-like of shape (n_faces, 2), (n_faces,) and (n_faces,)
-        Position of the keypoint in each face (NaN if unknown), whether it is visible, and the
-        reference length of the face in pixels.
+        Position of the keypoint in each face (NaN if unknown), whether the keypoint is visible, and
+        the reference length of the face in pixels.
     ignore : array-like of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1 that may contain unannotated faces.
     tolerance : float
@@ -129,14 +129,14 @@ class Curve:
     def average_precision(self) -> float:
         """Average precision without interpolation; NaN if there are no points.
 
-        It is the sum of precision times the gain in recall.
+        It is the sum of the precision at each threshold times the increase in recall.
         """
         if not self.n_points:
             return float("nan")
         return float(self.precision @ np.diff(self.recall, prepend=0.0))
 
     def at_precision(self, precision: float = 0.9) -> tuple[float, float]:
-        """Return the maximum recall at the given precision or above, and its threshold.
+        """Return the maximum recall at a precision of at least ``precision``, and its threshold.
 
         The result is (0, inf) if the precision is never reached.
         """
@@ -171,7 +171,7 @@ class Curve:
 
 
 def curve(score: ArrayLike, outcome: ArrayLike, n_points: int) -> Curve:
-    """Compute the precision-recall curve of matched detections, with one entry per distinct score.
+    """Compute the precision-recall curve of matched detections, with an entry per distinct score.
 
     Examples
     --------
@@ -197,10 +197,10 @@ def pooled(judged: list[MatchedDetections]) -> Curve:
 
 
 def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
-    """Compute the proportion of hits among the detections in each non-empty bin of probabilities.
+    """Compute the proportion of hits among the detections in each non-empty probability bin.
 
-    The scores must be log-odds. Detections that are neither hits nor false are excluded.
-    ``probability`` is the mean probability in the bin.
+    The scores must be log-odds. Detections that are neither hits nor false are excluded. In the
+    result, ``probability`` is the mean probability in the bin.
     """
     kept = [(j.score[j.outcome != NEITHER], j.outcome[j.outcome != NEITHER] == HIT) for j in judged]
     score, hit = (
@@ -226,7 +226,7 @@ Objects = Sequence[np.ndarray]
 
 
 def sizes_of(image: AnnotatedImage) -> np.ndarray:
-    """Compute the square roots of the areas of the n_objects boxes in an image, in pixels."""
+    """Compute the square roots of the areas of the object boxes in an image, in pixels."""
     return (
         image.reference_length / BOX_SHARE
         if image.boxes is None
@@ -235,10 +235,10 @@ def sizes_of(image: AnnotatedImage) -> np.ndarray:
 
 
 def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
-    """Compute distances between annotated and detected keypoints; NaN for unknown points.
+    """Compute the distances between annotated and detected keypoints; NaN for unknown points.
 
     The result has shape (n_objects, n_detected, n_keypoints). Distances are relative to the square
-    root of the area of the object's box.
+    root of the area of the annotated object's box.
     """
     shape = len(image.instances), len(detected), image.visible.shape[1]
     apart = np.array(
@@ -248,12 +248,12 @@ def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
 
 
 def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int]:
-    """Compute the distances to the points of the matched detected objects.
+    """Compute the distances between the points of annotated objects and matched detections.
 
     The result has shape (n_objects, n_keypoints). Distances are relative to the square root of the
-    box area. They are infinite for objects without a match, and NaN for hidden or unknown points.
-    Objects are matched one to one by the smallest mean error, which must be below 0.4. The number
-    of detected objects without a match is also returned.
+    box area. They are infinite for objects without a match and NaN for hidden or unknown points.
+    Objects are matched one to one in order of increasing mean error, which must be below 0.4. The
+    number of detected objects without a match is also returned.
     """
     visible = image.visible & np.isfinite(image.instances).all(axis=2)
     errors, distance = np.where(visible, np.inf, np.nan), distances(image, detected)
@@ -274,12 +274,12 @@ def score(
     detected: Sequence[Objects],
     background: Sequence[Objects] = (),
 ) -> list[dict]:
-    """Return one row for each keypoint, and one row for all keypoints together.
+    """Compute the PCK of each keypoint, and of all keypoints together.
 
-    ``pck`` is the proportion of visible points within `TOLERANCE`. ``pck_detected`` is the same
-    proportion among the points of detected objects, whose median error is also given. The last row
-    also contains the number of objects, the proportion of detected objects, and the number of false
-    objects per image."""
+    In each row of the result, ``pck`` is the proportion of visible points whose error is at most
+    `TOLERANCE`. ``pck_detected`` is the same proportion among the points of detected objects, whose
+    median error is also given. The last row, for all keypoints, also contains the number of
+    objects, the proportion of detected objects, and the number of false objects per image."""
     judged = [errors_of(image, of_image) for image, of_image in zip(images, detected, strict=True)]
     errors = np.concatenate([errors for errors, _ in judged])
     rows = []
@@ -302,9 +302,9 @@ def score(
 def similarities(image: AnnotatedImage, detected: Objects) -> np.ndarray:
     """Compute the object keypoint similarity of detected objects.
 
-    They are compared with the annotated objects and the ignore boxes, so the result has shape
-    (n_objects + n_boxes, n_detected). For an ignore box, distances are measured to a box of three
-    times its size.
+    Each detected object is compared with the annotated objects and the ignore boxes, so the result
+    has shape (n_objects + n_boxes, n_detected). For an ignore box, distances are measured to a box
+    of three times its size.
     """
     known = np.isfinite(image.instances).all(axis=2)
     low, high = image.ignore[:, None, None, :2], image.ignore[:, None, None, 2:]
@@ -329,11 +329,11 @@ def oks_rows(
 ) -> list[dict]:
     """Compute the average precision of objects by object keypoint similarity, as in pycocotools.
 
-    There is a row for each threshold, and a row for their mean. The similarity is the mean over the
-    annotated points, including hidden ones, of exp(-(d / (2 s sigma))^2 / 2), with the distance d,
-    the square root s of the object's area, and sigma = 0.05 for all points. As in COCO [1]_,
-    thresholds range from 0.5 to 0.95, at most 20 objects per image are considered, and precision is
-    interpolated at 101 values of recall.
+    The result has a row for each threshold, and a row for the mean over the thresholds. The
+    similarity is the mean over the annotated points, including hidden ones, of exp(-(d / (2 s
+    sigma))^2 / 2), where d is the distance, s is the square root of the object's area, and sigma =
+    0.05 for all points. As in COCO [1]_, thresholds range from 0.5 to 0.95, at most 20 objects per
+    image are considered, and precision is interpolated at 101 values of recall.
 
     References
     ----------

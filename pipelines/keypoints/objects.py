@@ -1,4 +1,4 @@
-"""Annotated objects with the schema of their points."""
+"""Annotated objects, and checks of their number and rotation."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,10 +20,10 @@ _MANY_OBJECTS = 200  # with fewer objects, each image is rotated twice (heuristi
 
 
 def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
-    """Read annotated images and complete their objects.
+    """Read annotated images, and complete their objects.
 
-    Missing points are predicted from the other points and treated as hidden. Invalid annotations
-    raise a one-line ValueError.
+    Missing points are predicted from the other points and treated as hidden. A one-line ValueError
+    is raised if the annotations are invalid.
     """
     images = read_annotations(folder, schema)
     for image in images:
@@ -118,11 +118,11 @@ def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
 
 
 def rotate_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """Return an image for each object, rotated such that the object is aligned with the mean shape.
+    """Return an image for each object, rotated so that the object is aligned with the mean shape.
 
     The alignment is accurate to half the step between the searched rotations. Other objects in the
-    image are ignored. If two named points do not define the reference length, that of the mean
-    shape is used.
+    image are ignored. If the reference length is not defined as the distance between two points,
+    the reference length of the mean shape is used.
     """
     shape, made = _shape_of(images, Path("annotations")), []
     copies = 1 if sum(len(image.instances) for image in images) >= _MANY_OBJECTS else 2

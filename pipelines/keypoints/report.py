@@ -1,4 +1,4 @@
-"""Report of an evaluation or training run as a self-contained HTML page and as JSON."""
+"""Report on an evaluation or training run as a self-contained HTML page and as JSON."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -52,7 +52,7 @@ def write_report(
     n_pictures: int,
     learning_curve: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Write the report of a training run to an existing folder.
+    """Write the report on a training run to an existing folder.
 
     The files are ``keypoints.html`` and ``keypoints.json``.
 
@@ -65,7 +65,7 @@ def write_report(
     test : list of AnnotatedImage
         Held-out images.
     n_pictures : int
-        Total number of images.
+        Total number of images, including held-out images.
     learning_curve : list of dict
         Result of `learning_curve`.
 
@@ -118,10 +118,10 @@ def write_report(
 def write_evaluation(
     folder: Path, record: dict[str, Any], evaluation: Evaluation, measure: str
 ) -> None:
-    """Write the report of an evaluation to an existing folder.
+    """Write the report on an evaluation to an existing folder.
 
     The files are ``report.html`` and ``report.json``. The report contains parts of the photographs,
-    so check the terms of use of the photographs before you share the report.
+    so check their terms of use before you share the report.
     """
     body = small(escape(", ".join(f"{key}: {value}" for key, value in record["settings"].items())))
     columns = COLUMNS[measure]

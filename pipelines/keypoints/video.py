@@ -42,8 +42,8 @@ def frame_processor(
 ) -> FrameProcessor:
     """Return a function that processes frames in order.
 
-    The function takes a frame of shape (H, W, 3) and its time in seconds. Points are smoothed with
-    those of earlier frames.
+    The function takes a frame, of shape (H, W, 3), and its time in seconds. Points are smoothed
+    using earlier frames.
     """
     options = detector.resolve(options)
     cutoff, min_probability = _cutoff(detector, options, smooth), options.min_probability
@@ -119,14 +119,14 @@ def detect_video(
     """Detect keypoints in every N-th frame of a video file or camera.
 
     ``source`` is a video file or the number of a camera. The overlay (.mp4) contains all frames,
-    each with the latest detections, and is complete even if the iteration is stopped early. By
+    each with the latest detections, and is a valid video even if the iteration is stopped early. By
     default, ``roll`` is 0, so that frames without a face are searched only once. Faces are tracked
     and people are numbered by
-    :class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`, unless every candidate or
-    no face is requested. ``smooth`` is the cut-off frequency in Hz for smoothing the points
+    :class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`, unless all candidates or
+    no faces are requested. ``smooth`` is the cut-off frequency in Hz for smoothing the points
     (:mod:`~annealed.models.keypoints.instances.smoothing`), "auto" for
-    :data:`~annealed.models.keypoints.instances.smoothing.DEFAULT_CUTOFF`, or "off". Frames in a
-    file are smoothed with earlier and later frames, and frames from a camera only with earlier
+    :data:`~annealed.models.keypoints.instances.smoothing.DEFAULT_CUTOFF`, or "off". Points in a
+    file are smoothed using earlier and later frames, and points from a camera using only earlier
     frames.
     """
     options = detector.resolve(options or DetectionOptions(roll=0.0))

@@ -1,4 +1,4 @@
-"""Motion segmentation: segmentation of files, training, benchmark protocol and reports.
+"""Motion segmentation: processing of files, training, benchmark protocol and reports.
 
 The names that commands use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -63,7 +63,7 @@ class Benchmark:
     Attributes
     ----------
     sets : dict of str to list of CandidateSet
-        List of one set per sequence, for each name in ``FAMILY_SETS``.
+        For each name in ``FAMILY_SETS``, a list with one set per sequence.
     n_motions : ndarray of shape (n_sequences,)
     seconds : ndarray of shape (n_sequences,)
         Processor time for the candidates and features of all families.
@@ -82,7 +82,7 @@ class Benchmark:
 
     @property
     def videos(self) -> np.ndarray:
-        """Video of each sequence."""
+        """Name of each sequence's video."""
         return np.array([one.video for one in next(iter(self.sets.values()))])
 
     @property
@@ -91,7 +91,7 @@ class Benchmark:
         return np.array([category(v) for v in self.videos])
 
     def columns(self, kind: str, part: str = "all") -> np.ndarray:
-        """Return the indices of the features of a kind and a part.
+        """Return the indices of the features of a given kind and part.
 
         The kinds are "all", "likelihood" and "prior". The parts are "all", "subspaces" and "pairs".
         """
@@ -109,7 +109,7 @@ class Benchmark:
 
 
 def shuffled_tracks(sequence: TrackSequence, seed: int) -> tuple[Tracks, TrackSequence]:
-    """Return the completed tracks of a sequence with shuffled points, and the shuffled sequence."""
+    """Shuffle the points of a sequence, and return its completed tracks and the sequence."""
     shuffled = sequence.shuffled(seed)
     return Tracks.completed(shuffled.tracks), shuffled
 
@@ -120,7 +120,7 @@ def prepare(
     features: Features | None = None,
     on_sequence: Callable[[], object] | None = None,
 ) -> Benchmark:
-    """Compute candidates and features of labelled sequences with shuffled points.
+    """Compute the candidates and features of labelled sequences after shuffling their points.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def prepare(
     Raises
     ------
     ValueError
-        If a sequence has no labels or its tracks cannot be segmented; the message names the
+        If a sequence has no labels or its tracks cannot be segmented. The message names the
         sequence.
     """
     features = features or JoinedFeatures()

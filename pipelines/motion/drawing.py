@@ -24,16 +24,16 @@ COLOURS = np.array(
 def draw_tracks(
     frame: np.ndarray, tracks: np.ndarray, labels: np.ndarray, t: int, tail: int = 12
 ) -> np.ndarray:
-    """Draw coloured points with their paths over the last frames.
+    """Draw coloured points, and their paths over the last frames.
 
     Parameters
     ----------
     frame : ndarray of shape (H, W, 3), uint8
         RGB frame, which is not changed.
     tracks : ndarray of shape (F, P, 2)
-        Positions in pixels; NaN where not visible.
+        Positions in pixels; NaN where a point is not visible.
     labels : ndarray of shape (P,), int
-        Motion of each point; points with -1 are not drawn.
+        Motion of each point; points with label -1 are not drawn.
     t : int
         Frame number.
     tail : int, default 12
@@ -58,19 +58,20 @@ def draw_tracks(
 def frames_on_black(tracks: np.ndarray, labels: np.ndarray) -> Iterator[np.ndarray]:
     """Yield frames that show only the tracks on a black background.
 
-    The frames are cropped to the extent of the tracks, with even sides, as video codecs require.
+    The frames are cropped to the extent of the tracks. Their width and height are even, as video
+    codecs require.
 
     Parameters
     ----------
     tracks : ndarray of shape (F, P, 2)
-        Positions in pixels; NaN where not visible.
+        Positions in pixels; NaN where a point is not visible.
     labels : ndarray of shape (P,), int
-        Motion of each point; points with -1 are not drawn.
+        Motion of each point; points with label -1 are not drawn.
 
     Yields
     ------
     ndarray of shape (H, W, 3), uint8
-        Frame in RGB.
+        RGB frame.
     """
     seen = np.isfinite(tracks).all(axis=2)
     low = np.floor(tracks[seen].min(axis=0)) - 10

@@ -1,8 +1,8 @@
-"""Synthetic driving scenes, whose tracks have errors and gaps like those of real trackers.
+"""Synthetic driving scenes, whose tracks have errors and gaps similar to those of real trackers.
 
-A scene contains moving bodies and a deep background. The camera drives through the scene, stands
-still or is held by hand. The kinds of scenes differ in lens, depth, image size and errors. The
-kinds in ``TEST_KINDS`` are only for evaluation.
+A scene contains moving bodies and a deep background. The camera moves through the scene on a
+vehicle, stands still or is held by hand. The kinds of scenes differ in lens, depth, image size and
+errors. The kinds in ``TEST_KINDS`` are only for evaluation.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ _MIN_MOVED = 3.0  # minimum movement of a body in pixels to count as a motion
 
 @dataclass(frozen=True)
 class DrivingKind:
-    """Settings of a kind of scene; all values are heuristic.
+    """Settings of a kind of scene, all of which are heuristic.
 
     Parameters
     ----------
@@ -33,16 +33,17 @@ class DrivingKind:
     errors : {"normal", "heavy", "walk", "mixed"}
         Distribution of the position errors. "normal" is Gaussian with the same scale for all
         points. In the other distributions, the scale differs between points and increases with the
-        speed of a point. "heavy" has heavy tails, "walk" also accumulates over frames, and "mixed"
-        is Gaussian, with a scale that is twenty times as large for a tenth of the points.
+        speed of a point. "heavy" has heavy tails. "walk" also has heavy tails, and the errors
+        accumulate over frames. "mixed" is Gaussian, with a scale that is twenty times as large for
+        a tenth of the points.
     frames : (int, int), default (5, 60)
     bodies : (int, int), default (1, 5)
         Minimum and maximum number of moving bodies.
     shares : (float, float), default (0.01, 0.5)
         Minimum and maximum fraction of the points on each body.
     clutter : float, default 0.4
-        Fraction of the background points at arbitrary depths. The others lie on the ground and on
-        facades.
+        Fraction of the background points that have arbitrary depths. The others lie on the ground
+        and on facades.
     on_axis : float, default 0.0
         Fraction of the bodies that drive along the axis of the camera, towards it or away from it.
     camera : {"driven", "static", "hand-held"}, default "driven"
@@ -103,7 +104,7 @@ def driving_sequence(kind: str, seed: int) -> TrackSequence:
     Returns
     -------
     TrackSequence
-        Tracks, with NaN where a point is not visible. Each scene is a separate video named
+        Tracks, which are NaN where a point is not visible. Each scene is a separate video named
         ``driving_KIND_SEED``.
     """
     settings = KINDS[kind]

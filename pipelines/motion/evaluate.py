@@ -30,17 +30,17 @@ N_FOLDS = 10
 
 @dataclass
 class Result:
-    """Errors of a method in percent.
+    """Errors of a method, in percent.
 
     Attributes
     ----------
     method : str
     test : ndarray of shape (n_partitions, n_sequences)
-        Error of each sequence in the round in which its video was in the test fold.
+        Error of each sequence in the round in which its video is in the test fold.
     train : ndarray of shape (n_partitions, n_sequences)
-        Mean error of each sequence over the rounds in which its video was in the training folds.
+        Mean error of each sequence over the rounds in which its video is in the training folds.
     chosen : list of dict
-        Choice made in each round of nested cross-validation, if used.
+        Choice made in each round of nested cross-validation; empty if it is not used.
     """
 
     method: str
@@ -67,14 +67,14 @@ def evaluate(
     n_partitions : int, default 10
         Number of random partitions of the videos into ten folds.
     choose : bool, default False
-        Whether to also evaluate FSA with features, response and number of features that are chosen
-        in the training folds. This is many times slower, and requires the family set "pairs".
+        Whether to also evaluate FSA with the features, the response and the number of features
+        chosen in the training folds. This is many times slower and requires the family set "pairs".
     progress : function
-        Function that is called with an iterable of steps and their number, and returns the wrapped
-        iterable. There is one step for each partition and method.
+        Function of an iterable of steps and their number that returns an iterable with a progress
+        display. There is one step for each partition and method.
     checkpoint : Checkpoint or None, default None
-        Checkpoint in which finished partitions are stored, for later calls with the same sequences;
-        see :func:`made_from`.
+        Checkpoint that stores finished partitions for later calls with the same sequences; see
+        :func:`made_from`.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def evaluate(
 def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str, Any]:
     """Return the settings and data that identify a checkpoint of :func:`evaluate`.
 
-    They are the labelled tracks, the families of candidates and the features.
+    These are the labelled tracks, the families of candidates and the features.
     """
     digest = sha256()
     for one in sequences:
@@ -174,9 +174,9 @@ def evaluate_auto(
     -------
     dict
         Means over the partitions: ``accuracy`` (fraction of sequences with the correct number),
-        ``accuracy_2`` and ``accuracy_3`` (the same for two and three motions), ``probability``
-        (mean reported probability), and ``error`` (percentage of misclassified points in the
-        segmentation with the chosen number of motions).
+        ``accuracy_2`` and ``accuracy_3`` (the same for sequences with two and three motions),
+        ``probability`` (mean reported probability), and ``error`` (percentage of misclassified
+        points in the segmentation with the chosen number of motions).
     """
     n_motions = np.array([s.n_motions for s in sequences])
     sets, mixed = [], []
@@ -266,9 +266,9 @@ def cross_validate(
     Returns
     -------
     test : ndarray of shape (n_sequences,)
-        Error in percent in the round in which the sequence's fold was held out.
+        Error, in percent, in the round in which the sequence's fold is held out.
     train : ndarray of shape (n_sequences,)
-        Mean error in percent over the other rounds.
+        Mean error, in percent, over the other rounds.
     """
     (test, train), round_folds = np.zeros((2, len(sets))), np.unique(fold)
     for round_fold in round_folds:
@@ -281,7 +281,7 @@ def cross_validate(
 
 
 def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarray]:
-    """Fit all choices of ``GRID`` with each fold, and with each pair of folds, held out.
+    """Fit all choices in ``GRID`` with each fold and with each pair of folds held out.
 
     The inner folds of a round are the other outer folds. A fit with a pair of folds held out is
     therefore used in two rounds: each of the two folds is the outer fold in one round and the inner
@@ -316,25 +316,25 @@ def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarra
 def choose_in_training_folds(
     fold: np.ndarray, inner: np.ndarray, outer: np.ndarray, grid: Sequence[Choice] = GRID
 ) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
-    """Select the choice with the smallest mean inner error in each round; ties favour the first
-    choice.
+    """Select the choice with the smallest mean inner error in each round.
 
     Parameters
     ----------
     fold : ndarray of shape (n_sequences,)
     inner : ndarray of shape (n_choices, n_folds, n_sequences)
-        Error of a sequence in percent if its fold and the fold of the round are held out; NaN for
-        sequences in the fold of the round.
+        Error of each sequence, in percent, if its fold and the fold of the round are held out; NaN
+        for sequences in the fold of the round.
     outer : ndarray of shape (n_choices, n_folds, n_sequences)
-        Error in percent if only the fold of the round is held out.
+        Error of each sequence, in percent, if only the fold of the round is held out.
     grid : sequence of Choice
 
     Returns
     -------
     test, train : ndarray of shape (n_sequences,)
-        Error in percent in the round of the sequence's fold, and mean error over the other rounds.
+        Error, in percent, in the round of the sequence's fold, and mean error over the other
+        rounds.
     chosen : list of dict
-        Choice of each round, with its inner error.
+        Choice in each round, with its inner error. Ties favour the first choice.
     """
     folds = np.unique(fold)
     test, train, chosen = np.zeros(len(fold)), np.zeros(len(fold)), []

@@ -25,14 +25,14 @@ METHODS = ("fsa", "rankboost", "lambdarank", "ridge", "rule", "fit", "oracle")
 
 @dataclass(frozen=True)
 class Choice:
-    """Choice of the candidates, the features and the settings of the ranker."""
+    """Choice of candidates, features and settings for the ranker."""
 
     families: str
     settings: RankerSettings
     part: str = "all"
 
     def describe(self) -> dict[str, Any]:
-        """Return a row for tables."""
+        """Return the choice as a row of a table."""
         return {
             "families": self.families,
             "features": self.part,
@@ -67,7 +67,7 @@ Fit = Callable[[Sequence[CandidateSet]], Scorer]
 
 @dataclass(frozen=True)
 class Method:
-    """Row of the table: ranked candidates, and a function that fits a scorer to training sets."""
+    """Method in a row of the table: its candidates, and a function that fits a scorer."""
 
     name: str
     families: str
@@ -75,7 +75,7 @@ class Method:
 
 
 def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
-    """Return the rows of the table for the given names in ``METHODS``."""
+    """Return the methods with the given names in ``METHODS``, as rows of the table."""
     methods = []
     rule = partial(fit_rule, benchmark.features.get_feature_names_out())
     for families in benchmark.sets:
@@ -101,7 +101,7 @@ def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
 
 
 def check_methods(names: Sequence[str]) -> None:
-    """Check that the methods are known and that the packages that they require are installed."""
+    """Check that the methods are known and that the packages they require are installed."""
     check_names("method", names, METHODS)
     if "lambdarank" in names and not has_lightgbm():
         raise ValueError(
@@ -136,7 +136,7 @@ def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: flo
     """Fit a ridge regression that predicts the better candidate of each pair.
 
     Its inputs are the differences between the features of the candidates. The shrinkage is relative
-    to the mean diagonal entry of the Gram matrix, and its default is heuristic.
+    to the mean diagonal entry of the Gram matrix; its default value is heuristic.
     """
     pairs = ranked_pairs(train)
     rows = relative_rows(train, "linear", columns)
@@ -150,7 +150,7 @@ def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: flo
 
 
 def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
-    """Select the feature whose minimum has the smallest mean error on the training sequences."""
+    """Find the feature whose minimum selects the candidates with the smallest mean error."""
     errors = np.zeros(len(columns))
     for one in train:
         errors += one.known_errors[np.argmin(one.features[:, columns], axis=0)]
@@ -161,7 +161,7 @@ def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
 def fit_lambdarank(
     train: Sequence[CandidateSet], columns: np.ndarray | slice = slice(None)
 ) -> Scorer:
-    """Fit LambdaRank (LightGBM, 100 trees, 64 bins per feature) on the features of RankBoost."""
+    """Fit LambdaRank (LightGBM, 100 trees, 64 bins per feature) to the features of RankBoost."""
     import lightgbm
 
     train = [one for one in train if len(one) > 1]
@@ -190,16 +190,16 @@ def fit_lambdarank(
 
 
 def fit_rule(feature_names: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-    """Score by the rule of velocity clustering.
+    """Score candidates by the rule of velocity clustering.
 
-    The rule takes the smallest mean distance to subspaces in raw coordinates.
+    The rule prefers the smallest mean distance to subspaces in raw coordinates.
     """
     column = list(feature_names).index("raw: likelihood, mean distance")
     return [-one.features[:, column] for one in sets]
 
 
 def oracle_rule(sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-    """Score by the true error, which bounds the performance of all rankings."""
+    """Score candidates by the true error, which bounds the performance of all rankings."""
     return [-one.known_errors for one in sets]
 
 

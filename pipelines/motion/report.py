@@ -25,7 +25,7 @@ REPORT_FILES = ("results.json", "table.md", "cumulative.png", "worst_*.png")
 
 
 def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
-    """Return the groups of Table VII that are not empty.
+    """Return the non-empty groups of Table VII.
 
     Each group consists of a category, a number of motions and a mask of the sequences.
     """
@@ -41,7 +41,7 @@ def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
 
 
 def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Return the rows of the table, one for each method and group.
+    """Return the rows of the table, one per method and group.
 
     A row contains averages and medians in percent, and the standard deviation over the partitions.
     """
@@ -67,7 +67,7 @@ def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str
 
 
 def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[str, Any]]:
-    """Return the sequences with the largest mean test errors, and their best candidates' errors."""
+    """Return the worst sequences by mean test error, and the errors of their best candidates."""
     mean = result.test.mean(axis=0)
     best = np.min(
         [[100.0 * one.known_errors.min() for one in sets] for sets in benchmark.sets.values()],
@@ -83,8 +83,8 @@ def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[s
 def print_results(rows: Sequence[dict[str, Any]]) -> None:
     """Print a line for each method.
 
-    The line contains the test averages of the main groups, the standard deviation and the training
-    average.
+    A line contains the mean test errors of the main groups, the standard deviation, and the mean
+    training error.
     """
     lines = []
     for method in dict.fromkeys(r["method"] for r in rows):
@@ -155,8 +155,8 @@ def write_report(
 ) -> None:
     """Write the tables, the results and the figures of a report.
 
-    The files are ``table.md``, ``results.json``, ``cumulative.png``, and figures of the worst
-    sequences of the last FSA row.
+    The files are ``table.md``, ``results.json``, ``cumulative.png``, and figures of the sequences
+    with the largest errors in the last FSA row.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def write_report(
 
 
 def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> "Figure":
-    """Plot cumulative distributions of the error, as in Figure 9 of Barbu et al. (2014).
+    """Plot the cumulative distributions of the errors, as in Figure 9 of Barbu et al. (2014).
 
     There is one panel for each number of motions.
     """
@@ -237,7 +237,7 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> "Figur
 def draw_worst(
     path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray
 ) -> None:
-    """Draw the ground truth, predictions and best candidate for a sequence in its last frame.
+    """Draw the ground truth, predictions and best candidate of a sequence in its last frame.
 
     ``errors`` contains the errors of the predictions in percent.
     """
@@ -271,9 +271,9 @@ def draw_worst(
 
 
 def matched(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Permute labels such that they agree best with the ground truth.
+    """Permute labels so that they agree best with the ground truth.
 
-    In figures, the same motion then has the same colour.
+    The same motion then has the same colour in all figures.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Segmentation of files, and training of rankers."""
+"""Segmentation of tracks and videos in files, and training of rankers."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -58,10 +58,10 @@ MAX_TRACKS = 1500
 class FileSegmentation:
     """Segmentation of one file.
 
-    ``labels`` contains one entry per track, where -1 denotes outliers and video tracks with too few
+    ``labels`` contains one entry per track; -1 denotes outliers and video tracks with too few
     frames. ``unseen`` contains the indices of tracks that are assigned to the largest motion
-    because of insufficient data. ``tracks``, of shape (F, P, 2), are in pixels, with NaN where not
-    visible.
+    because of insufficient data. ``tracks``, of shape (F, P, 2), contains positions in pixels, or
+    NaN where a point is not visible.
     """
 
     sequence: str
@@ -93,7 +93,7 @@ class FileSegmentation:
         }
 
     def describe(self) -> str:
-        """Return one-line text with the name of the file and the size of each motion."""
+        """Return a line of text with the name of the file and the size of each motion."""
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=self.segmentation.n_motions)
         text = (
             f"{self.sequence}: {self.segmentation.n_motions} motions of "
@@ -130,17 +130,17 @@ def segment_file(
     path : path
         ``.npz``, ``.csv`` or ``.mat``; any other file is opened as a video.
     n_motions : int or None
-        Number of motions; None chooses it automatically.
+        Number of motions. If None, it is chosen automatically.
     overlay : path or None, default None
         Output video with coloured tracks, on a black background if the file contains only tracks.
     outliers : bool, default False
-        Whether points that do not fit any motion have the label -1.
+        Whether to assign the label -1 to points that do not fit any motion.
     on_frame : function or None, default None
         Function called without arguments after each tracked frame of a video.
     tracks_out : path or None, default None
-        File for the labelled tracks; see :func:`.io.write_tracks`.
+        Output file for the labelled tracks; see :func:`.io.write_tracks`.
     masks : path or None, default None
-        Folder for masks of the moving objects in a video; see :func:`write_overlay`.
+        Output folder for masks of the moving objects in a video; see :func:`write_overlay`.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def write_overlay(
     labels: np.ndarray,
     masks: Path | None = None,
 ) -> None:
-    """Write the video with coloured tracks, and masks of the moving objects.
+    """Write a video with coloured tracks, and masks of the moving objects.
 
     The mask of the first frame is named ``000001.png.png``, as COLMAP expects for the image
     ``000001.png`` that ``ffmpeg -i VIDEO %06d.png`` writes. Its values are 0 (not to be matched) on
@@ -209,12 +209,12 @@ def write_overlay(
     video : path
         Tracked video.
     out : path or None
-        Output video. Its suffix, mp4 or avi, determines the container format. With None, only masks
+        Output video. Its suffix (mp4 or avi) determines the container format. If None, only masks
         are written.
     tracks : ndarray of shape (F, P, 2)
-        Positions in pixels; NaN where not visible.
+        Positions in pixels; NaN where a point is not visible.
     labels : ndarray of shape (P,), int
-        Motion of each point; points with -1 are not drawn.
+        Motion of each point; points with label -1 are not drawn.
     masks : path or None, default None
         Existing folder for the masks. If given, the video also shows the masks in the colours of
         the motions.
@@ -262,8 +262,8 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
 def shipped_columns(features: Features) -> np.ndarray:
     """Return the features that the shipped model may select.
 
-    They exclude distances to subspaces in spaces with more than 2.5 dimensions per motion, which
-    are slow to compute and do not improve the ranking.
+    Distances to subspaces in spaces with more than 2.5 dimensions per motion are excluded, since
+    they are slow to compute and do not improve the ranking.
     """
     slow = [
         f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K"))
@@ -285,7 +285,7 @@ def train_ranker(
     ----------
     sequences : sequence of TrackSequence
     min_motion_size : int, default 0
-        Minimum number of points in a motion. Candidates with a smaller motion are not considered.
+        Minimum number of points in a motion. Candidates with smaller motions are not considered.
     synthetic : int, default 0
         Number of synthetic perspective sequences, generated from the first training seeds.
     driving : int, default 0
@@ -300,7 +300,7 @@ def train_ranker(
     Raises
     ------
     ValueError
-        If a sequence has no labels or cannot be segmented; the message names the sequence.
+        If a sequence has no labels or cannot be segmented. The message names the sequence.
     """
     from .driving import TRAINING_KINDS, driving_sequence
     from .synthetic import TRAINING_SEEDS, perspective_sequence

@@ -1,4 +1,4 @@
-"""Synthetic perspective sequences with rigid bodies, a moving camera, lost tracks and drift."""
+"""Synthetic perspective sequences of rigid bodies, with a moving camera, lost tracks and drift."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ _MIN_FRAMES_SEEN = 8
 
 @dataclass(frozen=True)
 class SceneSettings:
-    """Settings that determine the difficulty of the scenes; all values are heuristic.
+    """Settings that determine the difficulty of the scenes, all of which are heuristic.
 
     Parameters
     ----------
@@ -24,12 +24,12 @@ class SceneSettings:
     frames : tuple of int, default (50, 100)
         Minimum and maximum number of frames.
     noise : float, default 0.3
-        Standard deviation of the position noise in pixels.
+        Standard deviation of the position noise, in pixels.
     lost_fraction : float, default 0.5
-        Fraction of the points that are tracked in only part of the frames. In addition, a third of
+        Fraction of the points that are tracked in only some of the frames. In addition, a third of
         all points have a short gap.
     drifting : float, default 0.03
-        Fraction of the points that drift away from their true path from some frame on.
+        Fraction of the points that start to drift away from their true path in some frame.
     """
 
     motions: tuple[int, ...] = (2, 3)
@@ -51,9 +51,9 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
     Returns
     -------
     TrackSequence
-        Tracks, with NaN where a point is outside the image, behind the camera or lost. Each scene
-        is a separate video, named ``perspective_SEED``. A point that drifts keeps the label of its
-        body.
+        Tracks, which are NaN where a point is outside the image, behind the camera or lost. Each
+        scene is a separate video, named ``perspective_SEED``. A point that drifts keeps the label
+        of its body.
     """
     settings = settings or SceneSettings()
     rng = np.random.default_rng(seed)

@@ -12,9 +12,8 @@ def classify_file(
 ) -> tuple[dict[str, Any], Photograph | None]:
     """Classify an image file.
 
-    The JSON object that the command line prints is returned, followed by the photograph. The latter
-    is None unless it is requested. If the file cannot be read, a ValueError that names it is
-    raised.
+    The function returns the JSON object that the command line prints, and the photograph if it is
+    requested, otherwise None. A ValueError that names the file is raised if it cannot be read.
     """
     photograph = Photograph(read_image(path))
     probabilities = classifier.predict_proba([photograph])[0]

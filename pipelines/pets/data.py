@@ -1,4 +1,4 @@
-"""Readers of labelled photographs in a folder."""
+"""Readers for labelled photographs in a folder."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -37,9 +37,9 @@ class PetFile:
     split: str = ""
 
     def read(self, side: int | None = None) -> Photograph:
-        """Read the photograph with its longer side resized to ``side``.
+        """Read the photograph, and resize its longer side to ``side`` pixels.
 
-        If the file cannot be read, a ValueError that names it is raised.
+        A ValueError that names the file is raised if it cannot be read.
         """
         photograph = Photograph(read_image(self.path), self.head)
         with naming(self.path):
@@ -61,9 +61,9 @@ class Photographs(Sequence[Photograph]):
 
 
 def read_pets(folder: str | Path) -> list[PetFile]:
-    """List the photographs of a folder.
+    """List the photographs in a folder.
 
-    There are four layouts:
+    Four layouts are supported:
 
     * ``labels.csv`` with the columns ``image`` and ``label``, and optionally ``head_xmin,
       head_ymin, head_xmax, head_ymax``, ``breed`` and ``split``
@@ -194,7 +194,7 @@ def _official_head(path: Path) -> tuple[float, float, float, float] | None:
 def usable(
     files: Sequence[PetFile], side: int, file_map: FileMap | None = None
 ) -> tuple[list[PetFile], list[str]]:
-    """Return the usable photographs, and a one-line message about each of the other photographs.
+    """Return the usable photographs, and a one-line message about each unusable photograph.
 
     A photograph is usable if it can be read and its head box lies inside the image.
     """

@@ -38,17 +38,16 @@ class Evaluation:
     Attributes
     ----------
     rows : list of dict
-        Two rows per method, one without and one with head boxes. The keys are ``COLUMNS``.
+        Two rows per method, one without and one with head boxes, with the keys in ``COLUMNS``.
     breeds : list of dict
         Errors of the model for each breed, if the data contain breeds.
     test, train : list of PetFile
     X_test, X_train : CSR matrices
     probabilities : dict of str to ndarray
-        Probabilities of the test rows from each part of the model; NaN for rows that the part does
-        not classify.
+        Probabilities of the test photographs, computed by each part of the model; NaN for
+        photographs that the part does not classify.
     seconds : float
-        Median processor time for computing the columns of a photograph, excluding the reading of
-        the file.
+        Median processor time for computing the columns of a photograph, without reading the file.
     """
 
     rows: list[dict[str, Any]]
@@ -73,7 +72,7 @@ def divide(files: Sequence[PetFile]) -> tuple[list[PetFile], list[PetFile]]:
 def classified(part: str, files: Sequence[PetFile]) -> np.ndarray:
     """Return the photographs that a part of a model classifies.
 
-    They are all photographs, or those with a head box.
+    These are either all photographs or those with a head box.
     """
     return np.array([part == WHOLE or f.head is not None for f in files], bool)
 
@@ -85,7 +84,7 @@ def evaluate_classifier(
 ) -> Evaluation:
     """Compute the test errors of a model.
 
-    Other methods are also evaluated if the data have a training split.
+    If the data have a training split, other methods are also evaluated.
     """
     train, test = divide(files)
     if not test:

@@ -48,7 +48,7 @@ class Patches:
     def of(self, column: int, n: int) -> list[np.ndarray]:
         """Return patches around a word from the ``n`` photographs in which it is most frequent.
 
-        There is one patch, of shape (PATCH, PATCH, 3), for each photograph.
+        One patch, of shape (PATCH, PATCH, 3), is cropped from each photograph.
         """
         first, last = self.by_column.indptr[column : column + 2]
         order = np.argsort(-self.by_column.data[first:last], kind="stable")[:n]
@@ -97,7 +97,8 @@ def _show(axes: Axes, image: np.ndarray, title: str, size: float = 8, **place: A
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
     """Draw the strongest words of a part of the classifier.
 
-    For each word, patches from training photographs and the class that it supports are shown.
+    The figure shows, for each word, patches from training photographs and the class that it
+    supports.
     """
     additive = model.scorers[part][0]
     if not (chosen := [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]):
@@ -128,7 +129,7 @@ def draw_pairs(
 ) -> None:
     """Draw the pairs of words whose products sDist uses, as in Figure 4.6 of Ma (thesis).
 
-    sDist of order 2 is fitted on the selected columns.
+    sDist of order 2 is fitted to the selected columns.
     """
     metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
     if not (pairs := [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]):
@@ -177,7 +178,7 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
 
 
 def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> None:
-    """Draw photographs and, below them, the evidence for the label (red) and against it (blue)."""
+    """Draw photographs and, below each one, the evidence for (red) and against (blue) its label."""
     figure = Figure(figsize=(3 * len(explained), 5.6), layout="constrained")
     for column, (title, e) in zip(
         np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained
@@ -193,7 +194,7 @@ def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> N
 
 
 def first_component(Z: np.ndarray) -> np.ndarray:
-    """Compute the scores of the n rows of Z on the first principal component."""
+    """Compute the scores of the rows of Z on the first principal component."""
     centred = Z - Z.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
     return centred @ directions[0]
@@ -204,7 +205,7 @@ def write_report(
 ) -> None:
     """Write ``table.md``, ``results.json`` and the figures of a report.
 
-    Figures of words require the training photographs.
+    The figures of words require the training photographs.
     """
     rows = ([row[column] for column in COLUMNS] for row in record["rows"])
     text = "# Errors on test photographs\n\n" + markdown_table(COLUMNS.values(), rows)

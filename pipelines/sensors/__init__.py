@@ -1,4 +1,4 @@
-"""Recognition of activities at home from binary sensors: readers, protocols and reports.
+"""Recognition of activities in homes from binary sensors: readers, protocols and reports.
 
 The names that commands use are listed in ``__init__.pyi`` and imported on first use.
 """

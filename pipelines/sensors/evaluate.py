@@ -31,10 +31,10 @@ class Prediction:
     method : str
     labels : ndarray of shape (n_minutes,), str
     minutes : ndarray of shape (n_minutes,), bool
-        Mask of the minutes with a prediction. Penalised methods do not yield every size in every
-        fold.
+        Mask of the minutes with a prediction. There may be none in some folds, since penalised
+        methods do not yield every size.
     k : int or None
-        Number of sensors; None means all.
+        Number of sensors; None means all sensors.
     selected : list of list of str
         Sensors selected in each fold.
     """
@@ -47,9 +47,9 @@ class Prediction:
 
 
 def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
-    """Return the mask of the test minutes of each fold.
+    """Return a mask of the test minutes for each fold.
 
-    A fold is a single day, or consists of every n-th day.
+    A fold consists of a single day or of every n-th day.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
 def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str, float]:
     """Compute the proportion of misclassified minutes, overall and as the mean over activities.
 
-    With ``idle=False``, minutes whose true label is idle are excluded.
+    If ``idle`` is False, minutes whose true label is idle are excluded.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str
 def bootstrap_interval(
     truth: np.ndarray, labels: np.ndarray, days: np.ndarray
 ) -> dict[str, list[float]]:
-    """Compute 95% bootstrap intervals of both errors by resampling days."""
+    """Compute 95% bootstrap intervals for both errors by resampling days."""
     of_day = (days == np.unique(days)[:, None]).astype(float)
     of_class = (truth[:, None] == np.unique(truth)).astype(float)
     total, wrong = of_day @ of_class, of_day @ (of_class * (truth != labels)[:, None])
@@ -124,9 +124,9 @@ def evaluate_baselines(
     kinds : tuple of str
         Kinds of features.
     n_folds : int or None
-        Number of folds; None holds out one day at a time.
+        Number of folds. If None, one day is held out at a time.
     cells : Checkpoint or None
-        Checkpoint in which finished folds are stored.
+        Checkpoint that stores finished folds.
 
     Returns
     -------
@@ -291,8 +291,8 @@ BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] 
 def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[dict[str, Any]]:
     """Return a table row for each prediction.
 
-    A row contains the errors including and excluding idle minutes, intervals over days, and the
-    errors of each activity.
+    A row contains the errors including and excluding idle minutes, bootstrap intervals over days,
+    and the errors of each activity.
     """
     truth, days, rows = minutes.truth, minutes.days, []
     for one in predictions:

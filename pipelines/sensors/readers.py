@@ -1,6 +1,6 @@
-"""Readers of sensor data from homes, which convert timed events and activities to minutes.
+"""Readers for sensor data from homes, which convert timed events and activities to minutes.
 
-There are two layouts:
+Two layouts are supported:
 
 * ``NAME_events.csv`` (start, end, sensor, type, place) with ``NAME_activities.csv`` (start, end,
   activity), as in the data of Ordonez et al. (2013)
@@ -29,7 +29,7 @@ class Home:
     ----------
     name : str
     minutes : SensorMinutes
-        Sensor states in each minute, with the activities if available.
+        Sensor states in each minute, with the activities if they are known.
     places : tuple of str
         Place of each sensor; empty if unknown.
     notes : tuple of str
@@ -71,7 +71,7 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     ----------
     folder : path
     name : str or None
-        Name of the home; None if the folder contains only one.
+        Name of the home. It may be None if the folder contains only one home.
     labelled : bool
         Whether activities are required.
 
@@ -82,8 +82,8 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     Raises
     ------
     ValueError
-        If the home is missing or a file is malformed; the message names the file, the line and the
-        expectation.
+        If the home is missing or a file is malformed. The message names the file and the line, and
+        states what is expected.
     """
     names = home_names(folder)
     if name is None and len(names) > 1:
@@ -103,7 +103,7 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
 def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) -> Home:
     """Create a home from events (start, end, sensor, place) and activities (start, end, activity).
 
-    The home is restricted to the time span of the activities.
+    The data are restricted to the time span of the activities.
 
     Raises
     ------

@@ -26,8 +26,8 @@ _HEADS = (
 def table_lines(rows: list[dict[str, Any]]) -> list[list[Any]]:
     """Return the cells of a table.
 
-    The columns are the method, the sensors, the error and its interval, the class-averaged error,
-    and both errors without idle minutes. Errors are in percent.
+    The columns are the method, the number of sensors, the error and its interval, the
+    class-averaged error, and both errors excluding idle minutes. Errors are in percent.
     """
     lines: list[list[Any]] = []
     for row in rows:
@@ -119,7 +119,7 @@ def write_report(
 def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
     """Plot the error against the number of sensors, as in Figure 2 of Liu et al. (2014).
 
-    Two errors are plotted: the proportion of misclassified minutes overall, and the mean of this
+    Two errors are plotted: the overall proportion of misclassified minutes, and the mean of this
     proportion over the activities.
     """
     from matplotlib.figure import Figure

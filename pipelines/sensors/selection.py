@@ -1,4 +1,4 @@
-"""Sensor selection for all sizes by the methods of the paper, its baselines, and annealing."""
+"""Sensor selection by the methods of the paper, its baselines and annealing."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -33,14 +33,14 @@ METHODS = (*_ESTIMATORS, *_PENALTIES)
 
 @dataclass(frozen=True)
 class SensorSelection:
-    """Sensors selected for a given size.
+    """Selection of a given number of sensors.
 
     Attributes
     ----------
     sensors : list of int
         Indices of the sensors in ascending order.
     shrunk : LinearChainCRF or None
-        Penalised fit of all columns; None for methods without a penalty.
+        Penalised fit to all columns; None for methods without a penalty.
     """
 
     sensors: list[int]
@@ -58,7 +58,7 @@ def select_sensors(
 ) -> dict[int, SensorSelection]:
     """Select a subset of the sensors for each of the given subset sizes.
 
-    Methods with exchanges run once for each size, and other methods run only once.
+    Methods with exchanges are run once for each size, and other methods are run only once.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ def select_sensors(
     y : ndarray of shape (n_minutes,), str
         Activities.
     days : ndarray of shape (n_minutes,), str
-        Day of each minute; the minutes of one day are consecutive rows.
+        Day of each minute. The minutes of a day must be consecutive rows.
     groups : ndarray of shape (n_columns,), int
         Sensor of each column, in ascending order.
     sizes : range
-        Requested sizes; penalised methods may not yield all of them.
+        Requested subset sizes. Penalised methods may not yield all of them.
     ridge : float, default 2.0
         L2 penalty of the fits.
 
@@ -109,7 +109,7 @@ def select_sensors(
 
 
 def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]:
-    """Return the units at the last step of each size, given a path and its initial units.
+    """Return the units that were selected at the last step of each size along a path.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _penalised(
 def problem_of(
     X: np.ndarray, y: np.ndarray, days: np.ndarray, ridge: float
 ) -> tuple[np.ndarray, ChainProblem]:
-    """Return the names of the activities and the problem with all columns."""
+    """Return the names of the activities, and the problem on all columns."""
     classes, codes = np.unique(y, return_inverse=True)
     begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
     return classes, ChainProblem(
@@ -157,9 +157,9 @@ def problem_of(
 
 
 def blocks_of(groups: np.ndarray, n_classes: int, grouped: bool) -> np.ndarray:
-    """Return the block of each coefficient, an array of shape (n_columns, n_classes).
+    """Return the block of each coefficient, as an array of shape (n_columns, n_classes).
 
-    The block is the sensor, or the coefficient itself.
+    A block consists of the coefficients of a sensor, or of a single coefficient.
     """
     return (
         np.repeat(groups[:, None], n_classes, axis=1)

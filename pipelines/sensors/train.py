@@ -1,4 +1,4 @@
-"""Training of a model of the activities in a home, with all or some of its sensors."""
+"""Training of a model of the activities in a home, based on all or some of its sensors."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def train_model(
     home : Home
         Home with activities.
     n_sensors : int or None
-        Number of sensors that the model uses; None means all.
+        Number of sensors that the model uses; None means all sensors.
     kinds : tuple of str or None
         Kinds of features; None means ``FULL_KINDS``, or ``SELECTION_KINDS`` if sensors are
         selected.

@@ -1,1 +1,1 @@
-"""Local web page of ``annealed serve``: web server, worker processes, and a module for each tab."""
+"""Local web page of ``annealed serve``: web server, worker processes and a module for each tab."""

@@ -39,7 +39,7 @@ Work = Callable[[ProgressCallback], Awaitable[bytes]]
 def make_app(
     pool: WorkerPool, host: str = "127.0.0.1", labelling: Labelling | None = None
 ) -> Starlette:
-    """Return the application.
+    """Create the web application.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ HEAD_SECONDS = 15.0
 
 
 class BoundedConnection(H11Protocol):
-    """Uvicorn connection that is closed if the head of a request takes too long.
+    """Uvicorn connection that is closed if the header of a request takes too long to arrive.
 
     It is closed immediately if there are more than ``limit_concurrency`` connections.
     """

@@ -32,8 +32,8 @@ class OriginMiddleware:
     ----------
     app : ASGI application
     host : str
-        Host name on which the server listens. It is accepted as Host, and so are localhost and all
-        IP addresses, since no other site can claim them.
+        Host name on which the server listens. It is accepted as Host, as are localhost and all IP
+        addresses, since no other site can use them.
     """
 
     def __init__(self, app: ASGIApp, host: str):

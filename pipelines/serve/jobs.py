@@ -1,4 +1,4 @@
-"""Worker processes of the local page: queue, time and memory limits, and cancellation."""
+"""Worker processes of the local page, with a queue, time and memory limits, and cancellation."""
 
 import asyncio
 import fcntl
@@ -127,7 +127,7 @@ class WorkerPool:
     Parameters
     ----------
     n_workers : int
-        Number of processes. Each process answers one request at a time.
+        Number of processes. Each process handles one request at a time.
     memory : int, default MEMORY
         Memory limit of each process in bytes.
     """
@@ -191,7 +191,7 @@ class WorkerPool:
 
     @contextmanager
     def room(self) -> Iterator[Callable[[int], None]]:
-        """Context manager that counts the bytes of an upload in memory until the answer is sent.
+        """Context manager that counts the bytes of an upload in memory until the response is sent.
 
         Raises
         ------

@@ -26,16 +26,16 @@ _UNREADABLE = json.JSONDecodeError, UnicodeDecodeError
 
 
 class Labelling:
-    """Folder of labelled images, its model for proposals, and the training of the next model.
+    """Folder of labelled images, with a model for proposals and the training of the next model.
 
     ``certainty`` contains, for each image and version of the model, the lowest probability of the
-    detected objects. It is 0 if there are no objects, and None if it is unknown.
+    detected objects. It is 0 if no objects are detected, and None if it is unknown.
 
     Parameters
     ----------
     labels : LabelFolder
     model : path, optional
-        Initial model for proposals. The default is the model from an earlier training run in the
+        Initial model for proposals. By default, it is the model from an earlier training run in the
         folder.
     """
 
@@ -52,7 +52,7 @@ class Labelling:
     def train(self) -> None:
         """Start ``annealed keypoints train`` on the labels.
 
-        A RequestError is raised if it is already running.
+        A RequestError is raised if a training run is already in progress.
         """
         if self._training is not None and self._training.poll() is None:
             raise RequestError(
@@ -73,7 +73,7 @@ class Labelling:
         )
 
     def training(self) -> dict[str, Any]:
-        """Return the state of the training run, its last output, and whether a report exists.
+        """Return the state of the training run, its latest output, and whether a report exists.
 
         The state is ``none``, ``running``, ``done`` or ``failed``.
         """
@@ -93,11 +93,11 @@ class Labelling:
         }
 
     def version(self) -> str:
-        """Return the version of the model; empty without a model."""
+        """Return the version of the model, or an empty string if none exists yet."""
         return "" if self.model is None else str(self.model.stat().st_mtime_ns)
 
     def stop(self) -> None:
-        """Stop the image search and a training run in progress.
+        """Stop searching images, and stop any training run in progress.
 
         The checkpoints of the training run remain next to the model.
         """
@@ -114,7 +114,7 @@ def _version(objects: list[dict[str, Any]] | None) -> float:
 
 
 def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
-    """Return the endpoints.
+    """Return the endpoints of the Label tab.
 
     Workers of the pool decode images and compute proposals.
     """

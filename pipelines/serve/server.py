@@ -1,4 +1,4 @@
-"""Start of the server of ``annealed serve``."""
+"""Startup of the server of ``annealed serve``."""
 
 import socket
 import sys
@@ -39,7 +39,7 @@ def serve(
     label: Path | None,
     model: Path | None,
 ) -> None:
-    """Serve the page until the process is interrupted.
+    """Serve the web page until the process is interrupted.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def serve(
     label : path, optional
         Folder of images for the Label tab.
     model : path, optional
-        Model file for the objects in these images.
+        Model file for proposals in these images.
 
     Raises
     ------

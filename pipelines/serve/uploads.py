@@ -48,7 +48,7 @@ class _InMemory(MultiPartParser):
 
 
 def check_head(request: Request, limit: Limit) -> None:
-    """Check that the request is a form and is not too large, according to its head."""
+    """Check, based on the header, that the request is a form and is not too large."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise RequestError(
             415, "the request is not a form; expected multipart/form-data with a file"

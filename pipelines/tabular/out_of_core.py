@@ -1,4 +1,4 @@
-"""Tables in Parquet files that exceed the memory, which are encoded in blocks as they are read."""
+"""Tables in Parquet files that do not fit into memory, which are encoded in blocks when read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,16 +22,16 @@ _MIN_SAMPLE = 1000  # minimum number of sampled rows
 class EncodedSource(ParquetSource):
     """Encoded matrix of Parquet files.
 
-    One column of a row group is in memory at a time.
+    Only one column of a row group is in memory at a time.
 
     Parameters
     ----------
     path : Path or str
-        A ``.parquet`` file, a folder of such files, or the URL of one.
+        A ``.parquet`` file, a folder of such files, or a URL.
     encoding : TableEncoding
-        Encoding of some columns of the files.
+        Encoding of the columns to read.
     dtype : dtype
-        Type of the encoded numbers.
+        Data type of the encoded numbers.
 
     Raises
     ------
@@ -66,12 +66,12 @@ class EncodedSource(ParquetSource):
 def read_out_of_core(path: Any, request: Request) -> Table:
     """Read the target of a table in Parquet files, and determine the encoding of its columns.
 
-    The encoding is based on a sample of rows.
+    The encoding is determined from a sample of rows.
 
     Parameters
     ----------
     path : Path or str
-        A ``.parquet`` file, a folder of such files, or the URL of one.
+        A ``.parquet`` file, a folder of such files, or a URL.
     request : Request
         See :func:`.tables.read_table`.
 
@@ -83,7 +83,7 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     Raises
     ------
     ValueError
-        If the files cannot be read, their columns differ, or an option requires the table in
+        If the files cannot be read, their columns differ, or an option requires the table to be in
         memory.
     """
     for option, given in (("--card", request.card), ("--fdr", request.fdr)):

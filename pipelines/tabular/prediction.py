@@ -1,4 +1,4 @@
-"""Prediction of the rows of a table with a saved model."""
+"""Prediction for the rows of a table with a saved model."""
 
 from pathlib import Path
 
@@ -20,14 +20,14 @@ def predict_table(
     contributions: bool = False,
     allow_empty: bool = False,
 ) -> pd.DataFrame:
-    """Return a data frame of predictions.
+    """Predict the rows of a table, and return a data frame.
 
     The columns are ``prediction`` and, for classification, ``probability of CLASS`` for each class.
     If ``contributions`` is set, the frame also contains the score, ``contribution of COLUMN`` for
-    each selected column, and the contribution of the intercept; the score is the sum of the
+    each selected column, and the contribution of the intercept. The score is the sum of the
     contributions. ``note`` is called with a one-line message about each column with empty,
-    unreadable or unknown cells, and about the detected format of the table. An empty column in a
-    table with several rows is an error unless ``allow_empty`` is set.
+    unreadable or unknown cells, and about the detected format of the table. An error is raised for
+    an empty column in a table with several rows unless ``allow_empty`` is set.
 
     Raises
     ------

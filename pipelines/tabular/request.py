@@ -1,4 +1,4 @@
-"""Options of ``annealed select`` for the selection and the files."""
+"""Options of ``annealed select`` for the selection and for files."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,14 +49,15 @@ class Request(SelectionOptions, _Target):
     Attributes
     ----------
     target : str or None
-        Column to predict. It is not required for npz and svmlight files, which contain the target.
+        Name of the column to predict. It is not required for npz and svmlight files, which contain
+        the target.
     k : str or None
         Number of columns to select: an integer >= 1, or "auto". If it exceeds the number of
         columns, all columns are selected and a warning is issued. None if ``fdr`` is given.
     test : path or None
         Table with additional rows on which the model is scored.
     memory_limit : str or None
-        Memory limit, such as "2GB", for a table in Parquet files. With None, single files are read
+        Memory limit, such as "2GB", for a table in Parquet files. If None, a single file is read
         into memory.
     dask : str or None
         Address of a Dask scheduler. Its workers fit the model to a table in Parquet files.

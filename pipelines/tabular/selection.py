@@ -28,11 +28,12 @@ def select_file(
     path : Path, or str of a URL
     request : Request
     progress : function
-        Function that is called with an iterable and a label, and returns the wrapped iterable.
+        Function of an iterable and a label that returns an iterable with a progress display.
     note : function
-        Function called with each one-line message about dropped or imputed columns, before the fit.
+        Function that is called, before the fit, with each one-line message about dropped or imputed
+        columns.
     details : bool
-        Whether to add the details that are only shown in a report.
+        Whether to add the details that are shown only in a report.
 
     Returns
     -------

@@ -112,8 +112,8 @@ def read_rows(
 ) -> tuple[pd.DataFrame, np.ndarray | None]:
     """Read a data frame with the ``wanted`` columns of a model.
 
-    Other columns may also be read. If the file contains the target, it is read as well. Messages
-    about the format are added to ``notes``.
+    The result may contain other columns, including the target. Messages about the format are
+    appended to ``notes``.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def read_rows(
 
 
 def read_test(path: Path, table: Table, request: Request) -> Table:
-    """Read the rows of another file with their target and weights, in the encoding of a table.
+    """Read test rows from another file, with target and weights, in the encoding of a table.
 
     Raises
     ------
@@ -228,7 +228,7 @@ def check_table(path: Path) -> str:
 
 
 def brings_its_target(path: Path) -> bool:
-    """Return whether a file contains a matrix and its target; ``--target`` then does not apply."""
+    """Return whether a file contains a matrix and its target, so that ``--target`` is not used."""
     return path.name.lower().endswith((".npz", *_SVMLIGHT))
 
 
@@ -257,20 +257,20 @@ def read_frame(
     path : Path
         File to read; csv may be compressed (``.csv.gz``).
     sep : str or None, default None
-        Column separator. If None, it is detected: a comma, a tab in a .tsv file, or a separator
-        within the name of the only column.
+        Column separator. If None, it is a comma, a tab in a .tsv file or, if there is only one
+        column, a separator detected in its name.
     encoding : str or None, default None
         Character encoding; None means UTF-8.
     notes : list of str or None, default None
-        List to which messages about a detected separator, rows longer than the header, and sheets
-        that are not read are added.
+        List to which messages are appended about a detected separator, rows longer than the header,
+        and sheets that are not read.
     decimal_comma : bool, default True
         Whether to detect numbers such as 1,5 if the comma is not the separator.
 
     Returns
     -------
     DataFrame
-        Table with distinct column names, without surrounding whitespace.
+        Table whose column names are distinct and have no surrounding whitespace.
 
     Raises
     ------
@@ -528,7 +528,7 @@ def write_columns(
     sep: str | None,
     encoding: str | None,
 ) -> None:
-    """Write the columns ``names`` of a table and its target, unchanged, to another file.
+    """Copy the columns ``names`` and the target of a table to another file without changes.
 
     Raises
     ------
@@ -550,7 +550,7 @@ def write_columns(
 
 
 def write_frame(frame: pd.DataFrame, out: Path) -> None:
-    """Write a csv, tsv, parquet or xlsx file; an existing file is replaced atomically."""
+    """Write a csv, tsv, parquet or xlsx file, replacing an existing file atomically."""
     with replacing(out) as temporary:
         if out.suffix.lower() == ".parquet":
             frame.to_parquet(temporary, index=False)

@@ -20,7 +20,7 @@ from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions
 
 @dataclass(frozen=True)
 class SubspaceFamily:
-    """Candidate segmentations from the angular affinity of projected tracks.
+    """Candidate segmentations based on the angular affinity of projected tracks.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ class SubspaceFamily:
     alpha : float, default 2.0
         Exponent of the squared cosine in the affinity, eq. (21) of [1]_.
     lowest, highest : float, default 2.0 and 4.0
-        For K motions, the tracks are projected to all dimensions from ``lowest * K`` to ``highest *
-        K``.
+        Range of the number of dimensions. For K motions, the tracks are projected to each number of
+        dimensions from ``lowest * K`` to ``highest * K``.
 
     References
     ----------
@@ -49,7 +49,7 @@ class SubspaceFamily:
         return self.representation
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Return the dimensions of the projections, which never exceed the rank of the tracks.
+        """Return the numbers of dimensions of the projections, which never exceed the tracks' rank.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ class SubspaceFamily:
         return sorted({min(d, rank) for d in listed})
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """Compute the affinity of the tracks projected to ``dimension`` dimensions.
+        """Compute the affinity of the tracks after projection to ``dimension`` dimensions.
 
         Parameters
         ----------
@@ -92,19 +92,19 @@ class SubspaceFamily:
 class NeighbourFamily:
     """Candidate segmentations that group neighbouring points with similar motion.
 
-    If the background is stationary or merely translates, all its points have the same velocity.
-    Objects that move in front of it then cannot be separated from it by the angles between tracks
-    or by their subspaces, but they can be separated by differences in velocity between neighbours.
+    If the background is stationary or only translates, all its points have the same velocity.
+    Objects that move in front of it can then be separated from it only by differences in velocity
+    between neighbours, and not by the angles between tracks or by their subspaces.
 
     Parameters
     ----------
     neighbours : tuple of int, default (8, 14, 25)
         Numbers of nearest neighbours to which each point is connected. Each number yields one
-        candidate, and is stored as its ``dimension``.
+        candidate and is stored as its ``dimension``.
     span : int, default 5
         Number of frames over which displacements are measured.
     floor : float, default 0.3
-        Differences in displacement below this number of pixels count as noise.
+        Number of pixels below which differences in displacement are considered to be noise.
     """
 
     name = "neighbours"  # in lists of candidates; not a parameter
@@ -149,16 +149,17 @@ class NeighbourFamily:
 
 @dataclass(frozen=True)
 class PairFamily:
-    """Candidate segmentations from the motion hypotheses that points share in two frames [1]_.
+    """Candidate segmentations based on the motion hypotheses that points share in two frames [1]_.
 
     Parameters
     ----------
     kernel : str, default "all"
-        Name in :data:`.pairs.frame_pairs.KERNELS`: a model ("affinity", "homography",
+        Name in :data:`.pairs.frame_pairs.KERNELS`, which is a model ("affinity", "homography",
         "fundamental", "epipolar") or a sum of kernels.
     powers : tuple of int, default (5, 10, 15, 25)
-        The affinity is the kernel raised to a quarter of each power; a higher power gives a sparser
-        affinity. Each power yields one candidate, and is stored as its ``dimension``.
+        Powers of the kernel. The affinity is the kernel raised to a quarter of a power. Higher
+        powers result in a sparser affinity. Each power yields one candidate and is stored as its
+        ``dimension``.
 
     References
     ----------
@@ -220,10 +221,10 @@ class MergedFamily(PairFamily):
     kernel : str, default "all"
         Kernel of the hypotheses, as in :class:`PairFamily`.
     powers : tuple of int, default (25,)
-        Powers, as in :class:`PairFamily`. Each power yields one candidate, and is stored as its
+        Powers, as in :class:`PairFamily`. Each power yields one candidate and is stored as its
         ``dimension``.
     extra : int, default 4
-        Number of clusters beyond the number of motions.
+        Number of clusters in addition to the number of motions.
     """
 
     powers: tuple[int, ...] = (25,)
@@ -241,8 +242,8 @@ class DominantFamily:
 
     The tracks that deviate from the dominant motion (:class:`.DominantMotion`) are clustered by
     position and displacement. If too few tracks deviate, the remaining motions are the clusters of
-    neighbouring points that are nearest to the camera relative to their surroundings. An oncoming
-    car on the camera's axis, for example, looks like a nearer part of the static scene, but is not
+    neighbouring points that are nearest to the camera relative to their surroundings. For example,
+    an oncoming car on the camera's axis resembles a near part of the static scene, but is not
     connected to the ground.
 
     Parameters
@@ -250,10 +251,10 @@ class DominantFamily:
     model : {"essential", "homography"}, default "essential"
         Model of the dominant motion.
     levels : tuple of int, default (40,)
-        Percentages of frame pairs. A point that deviates in a larger percentage of the pairs counts
-        as moving. Each value yields one candidate, and is stored as its ``dimension``.
+        Percentages of frame pairs. A point that deviates in a larger percentage of the pairs is
+        considered to be moving. Each value yields one candidate and is stored as its ``dimension``.
     nearest : int, default 0
-        Minimum number of motions that are taken from the clusters of neighbours.
+        Minimum number of motions that are selected from the clusters of neighbours.
     clusters : int, default 30
         Number of clusters of neighbours.
     """
@@ -269,7 +270,7 @@ class DominantFamily:
         return f"dominant, {self.model}"
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Return the percentages, or an empty list if no motion dominates.
+        """Return the percentages, or an empty list if there is no dominant motion.
 
         Parameters
         ----------
@@ -336,7 +337,7 @@ class Candidate:
 
 
 def distinct(candidates: Iterable[Candidate]) -> dict[bytes, Candidate]:
-    """Return the first candidate of each distinct partition, keyed by partition."""
+    """Return the first candidate of each distinct partition, in a dict keyed by partition."""
     kept: dict[bytes, Candidate] = {}
     for candidate in candidates:
         kept.setdefault(canonical_labels(candidate.labels).tobytes(), candidate)
@@ -349,7 +350,7 @@ def candidates(
     families: Iterable[Family] = JOINED_FAMILIES,
     n_runs: int = 30,
 ) -> list[Candidate]:
-    """Return the distinct candidate segmentations of all families, for all their settings.
+    """Compute the distinct candidate segmentations of all families with all their settings.
 
     Parameters
     ----------
@@ -365,8 +366,9 @@ def candidates(
     Returns
     -------
     list of Candidate
-        One candidate for each partition. A partition that several families produce has the name of
-        the first family. The partitions do not depend on the order of the points.
+        One candidate for each distinct partition. If several families produce the same partition,
+        the candidate has the name of the first family. The partitions do not depend on the order of
+        the points.
 
     Raises
     ------

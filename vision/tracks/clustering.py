@@ -1,11 +1,11 @@
-"""Spectral clustering: the angular affinity, its leading eigenvectors, and k-means."""
+"""Spectral clustering: angular affinity, its leading eigenvectors, and k-means."""
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
 
 
 def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
-    """Compute the angular affinity, eq. (21) of Barbu et al. (2014), with a zero diagonal.
+    """Compute the angular affinity with a zero diagonal, eq. (21) of Barbu et al. (2014).
 
     Parameters
     ----------
@@ -16,8 +16,8 @@ def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
     Returns
     -------
     ndarray of shape (P, P)
-        The diagonal is zero, as in Ng, Jordan and Weiss (2001); a diagonal of ones would favour
-        clusters of single points.
+        Affinity. Its diagonal is zero, as in Ng, Jordan and Weiss (2001), since a diagonal of ones
+        would favour clusters of single points.
     """
     unit = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300)
     affinity = np.square(unit @ unit.T) ** alpha
@@ -88,7 +88,7 @@ def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray
     Returns
     -------
     ndarray of shape (P,), int64
-        Labels 0 .. n_clusters-1.
+        Labels from 0 to n_clusters - 1.
     """
     uniforms = np.random.RandomState(0).uniform(size=(n_runs, n_clusters))
     return _best_run(np.ascontiguousarray(points, float), uniforms, 100)
@@ -126,12 +126,12 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
 
 
 def embedded_clusters(vectors: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Cluster the rows of the leading eigenvectors by k-means, after scaling them to unit length.
+    """Cluster the rows of the leading eigenvectors by k-means after scaling them to unit length.
 
     Parameters
     ----------
     vectors : ndarray of shape (P, >= n_clusters)
-        Eigenvectors from :func:`leading_eigenvectors`; the last ``n_clusters`` are used.
+        Eigenvectors from :func:`leading_eigenvectors`. The last ``n_clusters`` of them are used.
     n_clusters : int
     n_runs : int, default 30
         Number of restarts of k-means.
@@ -139,7 +139,7 @@ def embedded_clusters(vectors: np.ndarray, n_clusters: int, n_runs: int = 30) ->
     Returns
     -------
     ndarray of shape (P,), int
-        Labels 0 .. n_clusters-1; a cluster may be empty if points coincide.
+        Labels from 0 to n_clusters - 1. A cluster may be empty if points coincide.
     """
     rows = vectors[:, vectors.shape[1] - n_clusters :]
     return k_means(

@@ -1,4 +1,4 @@
-"""Low-rank completion of tracks with gaps, and removal of points that are seen in few frames."""
+"""Low-rank completion of tracks with gaps, and removal of points seen in only a few frames."""
 
 import numpy as np
 
@@ -6,27 +6,27 @@ _FARTHEST = 1e9  # pixels: larger than any image, with a finite fourth power (he
 
 
 def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
-    """Fill the missing entries by low-rank completion; observed entries are unchanged.
+    """Fill missing entries by low-rank completion, without changing observed entries.
 
-    Each gap is first filled with the mean velocity of the eight visible points whose motion is most
-    similar in the common frames. The missing entries are then repeatedly replaced by those of the
-    best low-rank approximation, since tracks of K rigid motions under an affine camera have a rank
-    of at most 4K. The number of iterations is small, so the initial values are retained where the
-    observed entries do not determine the track.
+    Each gap is first filled using the mean velocity of the eight visible points whose motion is
+    most similar in the common frames. The missing entries are then repeatedly replaced by those of
+    the best low-rank approximation, since tracks of K rigid motions under an affine camera have a
+    rank of at most 4K. The number of iterations is small, so the initial values hardly change where
+    the observed entries do not determine the track.
 
     Parameters
     ----------
     tracks : ndarray of shape (F, P, 2)
-        Positions in pixels; NaN where not visible.
+        Positions in pixels; NaN where a point is not visible.
     rank : int, default 8
-        Rank of the approximation, after the mean track is subtracted.
+        Rank of the approximation after the mean track is subtracted.
     n_iterations : int, default 20
         Number of iterations.
 
     Returns
     -------
     ndarray of shape (F, P, 2)
-        Tracks without NaN; the same array if nothing is missing.
+        Tracks without NaN. If nothing is missing, this is the same array.
 
     Raises
     ------
@@ -98,12 +98,12 @@ def _bridge(tracks: np.ndarray, seen: np.ndarray, n_neighbours: int = 8) -> np.n
 
 
 def thin_tracks(tracks: np.ndarray, min_frames: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keep the points that are seen in at least ``min_frames`` frames.
+    """Select the points that are seen in at least ``min_frames`` frames.
 
     Parameters
     ----------
     tracks : ndarray of shape (F, P, 2)
-        Positions in pixels; NaN where not visible.
+        Positions in pixels; NaN where a point is not visible.
     min_frames : int
 
     Returns
@@ -117,6 +117,6 @@ def thin_tracks(tracks: np.ndarray, min_frames: int) -> tuple[np.ndarray, np.nda
 
 
 def check_shape(array: np.ndarray) -> None:
-    """Raise a ValueError unless the shape is (F, P, 2)."""
+    """Check that the shape is (F, P, 2), and raise a ValueError otherwise."""
     if array.ndim != 3 or array.shape[2] != 2:
         raise ValueError(f"tracks have shape {array.shape}; expected (n_frames, n_points, 2)")

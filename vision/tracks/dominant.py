@@ -40,24 +40,23 @@ _MAX_CLUSTERS = 40  # of deviating points; further clusters are tracking errors 
 
 @dataclass(frozen=True)
 class DominantMotion:
-    """Fraction of the frame pairs in which each point deviates from the dominant motion.
+    """Deviation of each point from the dominant motion, as a fraction of the frame pairs.
 
-    Since the focal length is unknown, it is assumed to equal the extent of the points in the image
-    when the essential matrix is estimated. A body that moves away ahead of a moving camera
-    satisfies the epipolar geometry of the static scene, but lies behind the camera when
-    triangulated [1]_.
+    To estimate the essential matrix, the unknown focal length is assumed to equal the extent of the
+    points in the image. A body that moves ahead of the camera, away from it, satisfies the epipolar
+    geometry of the static scene, but lies behind the camera when triangulated [1]_.
 
     Attributes
     ----------
     outlying : dict of str to ndarray of shape (P,)
-        Fraction of the pairs in which the point is more than one pixel away from the model. The
+        Fraction of the pairs in which the distance of a point from the model exceeds one pixel. The
         models are the essential matrix ("essential"), and a homography for a plane or a rotating
         camera ("homography").
     behind : ndarray of shape (P,)
-        Fraction of the pairs in which the point satisfies the essential matrix but lies behind the
+        Fraction of the pairs in which a point satisfies the essential matrix but lies behind the
         camera.
     depth : ndarray of shape (P,)
-        Median log depth of each point relative to the median over all points; NaN if unknown.
+        Median log depth of each point, relative to the median over all points; NaN if unknown.
 
     References
     ----------
@@ -72,18 +71,18 @@ class DominantMotion:
     def deviating(self, model: str) -> np.ndarray:
         """Return the fraction of the pairs in which each of the P points deviates from a model.
 
-        For the essential matrix, points behind the camera also count as deviating.
+        For the essential matrix, points behind the camera are also considered to deviate.
         """
         return self.outlying[model] + (self.behind if model == "essential" else 0.0)
 
     def exists(self, model: str) -> bool:
-        """Return whether there is a dominant motion, that is, whether few points deviate from the
+        """Return whether a motion is dominant, that is, whether few points deviate from the
         model."""
         return bool(self.deviating(model).mean() < _MAX_DEVIATING[model])
 
 
 def dominant_motion(tracks: Tracks) -> DominantMotion:
-    """Fit the models to all pairs of frames, once for each sequence.
+    """Fit the models of the dominant motion to all pairs of frames.
 
     Parameters
     ----------
@@ -160,7 +159,8 @@ def dominant_and_moving(
     model : str
         Name in ``MODELS``.
     level : float
-        Fraction of the frame pairs; a point that deviates in a larger fraction counts as moving.
+        Fraction of the frame pairs. A point that deviates in a larger fraction of the pairs is
+        considered to be moving.
     n_nearest : int
         Minimum number of motions that are taken from the clusters of neighbours.
     neighbours : ndarray of shape (P,), int
@@ -170,7 +170,7 @@ def dominant_and_moving(
     Returns
     -------
     ndarray of shape (P,), int
-        Labels in the canonical order; 0 is the dominant motion.
+        Labels in the canonical order of the tracks; 0 is the dominant motion.
     """
     moving = np.flatnonzero(dominant_motion(tracks).deviating(model) > level)
     groups = _groups(tracks, moving, n_motions - 1 - n_nearest)
@@ -205,9 +205,9 @@ def _groups(tracks: Tracks, moving: np.ndarray, n_groups: int) -> list[np.ndarra
 
 
 def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
-    """Compute how much nearer to the camera some points are than their surroundings.
+    """Compute how much nearer the given points are to the camera than their surroundings.
 
-    Depths follow from the dominant motion.
+    Depths are derived from the dominant motion.
 
     Parameters
     ----------
@@ -219,8 +219,8 @@ def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
     -------
     float
         Lower quartile of the log depths of the neighbours minus the median log depth of the points;
-        0 if unknown. It is small for a static object, since the ground on which it stands is as
-        near as the object.
+        0 if unknown. The value is small for a static object, since the ground on which it stands is
+        as near as the object.
     """
     outside = ~np.isin(np.arange(tracks.n_points), members)
     near = tracks.nearest[members, 1:_N_NEAR]

@@ -56,7 +56,7 @@ class Space(NamedTuple):
 
 
 class FeatureSet:
-    """Names and kinds of the feature columns; subclasses compute the values."""
+    """Base class for sets of features, which defines the names and kinds of the columns."""
 
     def features(self) -> list[Feature]:
         """Return all features, in the order of the columns.
@@ -69,7 +69,7 @@ class FeatureSet:
         raise NotImplementedError
 
     def get_feature_names_out(self) -> np.ndarray:
-        """Return the names of the features in the order of the columns.
+        """Return the names of the features, in the order of the columns.
 
         Returns
         -------
@@ -98,24 +98,23 @@ class SegmentationFeatures(FeatureSet):
     Parameters
     ----------
     representations : tuple of str, default ("velocity", "raw")
-        Representations of the tracks. Each representation yields the space of its full vectors,
-        where distances are root mean squares over the frames in pixels, and one space for each
+        Representations of the tracks. Each representation yields the space of its full vectors, in
+        which distances are root mean squares over the frames in pixels, and a space for each
         projection.
     dimensions : tuple of float, default (2.0, 2.5, 3.0, 3.5, 4.0)
         Dimensions of the projections, as multiples of the number of motions K, so that the number
         of features is the same for every K. In [1]_, they range from 2 to 4.
     scaled : tuple of bool, default (False,)
-        Whether projections are scaled by the singular values: ``False``, ``True`` or both. Scaled
-        projections are in pixels. Unscaled projections are standardised to unit variance, so that
-        the same thresholds apply to any number of points.
+        Whether projections are scaled by the singular values: ``False``, ``True``, or both
+        variants. Scaled projections are in pixels. Unscaled projections are standardised to unit
+        variance, so that the same thresholds apply to any number of points.
     n_thresholds : int, default 24
-        Number of thresholds of the thresholded distance in each space, spaced geometrically from
-        0.02 to 10.
+        Number of thresholds for the thresholded distance in each space. The thresholds are spaced
+        geometrically from 0.02 to 10.
     neighbours : tuple of int, default (3, 5, 7, 10, 15, 20, 30)
         Numbers k of neighbours in the k-nearest-neighbour graphs.
     n_smallest : int, default 4
-        Number of the smallest average distances, over all dimensions, that are used as features, as
-        in [1]_.
+        Number of features that are the smallest average distances over all dimensions, as in [1]_.
 
     Raises
     ------
@@ -154,7 +153,7 @@ class SegmentationFeatures(FeatureSet):
         return np.geomspace(0.02, 10.0, self.n_thresholds)
 
     def spaces(self) -> list[Space]:
-        """Return all spaces of the points.
+        """Return all spaces in which points are compared.
 
         Returns
         -------
@@ -215,7 +214,7 @@ class SegmentationFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels of each segmentation.
         columns : ndarray of int or None, default None
-            Columns to compute; the other columns may be zero. None means all.
+            Columns to compute; other columns may be zero. None means all columns.
 
         Returns
         -------
@@ -226,8 +225,8 @@ class SegmentationFeatures(FeatureSet):
         Raises
         ------
         ValueError
-            If the tracks are incomplete, or the length of a segmentation differs from the number
-            of tracks.
+            If the tracks are incomplete, or the length of a segmentation differs from the number of
+            tracks.
         """
         tracks = as_tracks(tracks)
         for labels in segmentations:
@@ -312,12 +311,12 @@ def evaluated(
     Parameters
     ----------
     blocks : sequence of (int, callable)
-        Number of features of each block, and a function that returns them as an array of shape
+        Number of features in each block, and a function that returns them as an array of shape
         (n_rows, n_features).
     n_rows : int
     columns : ndarray of int or None, default None
-        Columns to compute; a block without any of these columns is filled with zeros. None means
-        all.
+        Columns to compute; blocks without any of these columns are filled with zeros. None means
+        all columns.
 
     Returns
     -------
@@ -367,7 +366,7 @@ def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
 def subspace_distances(
     points: np.ndarray, labels: np.ndarray, known: dict[bytes, np.ndarray] | None = None
 ) -> np.ndarray:
-    """Compute the distance of each point to the subspace fitted to the points with the same label.
+    """Compute the distance of each point from the subspace fitted to the points with its label.
 
     The subspace is affine and has three dimensions.
 
@@ -417,7 +416,7 @@ def _distances_within(points: np.ndarray) -> np.ndarray:
 
 
 def nearest_neighbours(points: np.ndarray, n_neighbours: int, measure: str) -> np.ndarray:
-    """Return the indices of the nearest neighbours of each point, nearest first.
+    """Return the indices of the nearest neighbours of each point, in order of distance.
 
     Parameters
     ----------
@@ -425,8 +424,8 @@ def nearest_neighbours(points: np.ndarray, n_neighbours: int, measure: str) -> n
     n_neighbours : int
         Number of neighbours, at most P - 1.
     measure : {"euclidean", "angular"}
-        Distance measure. The angular distance compares lines through the origin, and decreases with
-        the angular affinity, eq. (21) of Barbu et al. (2014).
+        Distance measure. The angular distance compares lines through the origin. It decreases as
+        the angular affinity, eq. (21) of Barbu et al. (2014), increases.
 
     Returns
     -------

@@ -1,6 +1,7 @@
 """Reading and writing of point tracks.
 
-Tracks are float arrays (F, P, 2) of x and y in pixels, with NaN where a point is not seen.
+Tracks are float arrays of shape (F, P, 2) that contain x and y in pixels, or NaN where a point is
+not seen.
 """
 
 import re
@@ -16,7 +17,7 @@ TRUTH = "_truth.mat"
 
 @dataclass(frozen=True)
 class TrackSequence:
-    """Tracks of one sequence, with the true motions if known.
+    """Tracks of a sequence, with the true motions if known.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class TrackSequence:
 
     @property
     def video(self) -> str:
-        """Name of the video; sequences ``_g12``, ``_g13`` and ``_g23`` are parts of one video.
+        """Name of the video; names that end in ``_g12``, ``_g13`` and ``_g23`` share a video.
 
         Examples
         --------
@@ -80,18 +81,18 @@ class TrackSequence:
 
 
 def read_tracks(path: str | Path) -> TrackSequence:
-    """Read tracks from a file: official Hopkins155 (``.mat``), ``.npz`` or ``.csv``.
+    """Read tracks from a ``.mat`` (Hopkins155), ``.npz`` or ``.csv`` file.
 
     Parameters
     ----------
     path : path
         File of one of three types. ``NAME_truth.mat`` contains homogeneous pixel coordinates ``y``,
-        of shape (3, P, F), and labels ``s``, of shape (P, 1), counted from 1. ``.npz`` contains
+        of shape (3, P, F), and labels ``s``, of shape (P, 1), starting at 1. ``.npz`` contains
         ``tracks``, of shape (F, P, 2), and, if known, ``labels``, of shape (P,). ``.csv`` has the
         columns frame, point, x and y. An ``.npz`` file with ``visibility``, ``visibles`` or
         ``occluded`` is the output of co-tracker or TAPIR. Its ``tracks`` may also have shape (P, F,
-        2) or (1, F, P, 2), and the time axis is the axis along which the points move the shortest
-        distance.
+        2) or (1, F, P, 2). The axis along which the points move the shortest distance is taken to
+        be the time axis.
 
     Returns
     -------
@@ -100,7 +101,7 @@ def read_tracks(path: str | Path) -> TrackSequence:
     Raises
     ------
     ValueError
-        If the file is missing, damaged or has an unknown layout; the message names the file.
+        If the file is missing or damaged, or has an unknown layout. The message names the file.
     """
     path = Path(path)
     if not path.is_file():
@@ -216,7 +217,7 @@ def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
 def write_tracks(
     path: str | Path, tracks: np.ndarray, labels: np.ndarray, probability: np.ndarray
 ) -> None:
-    """Write labelled tracks; :func:`read_tracks` reads all of these formats except .parquet.
+    """Write labelled tracks; :func:`read_tracks` can read these formats, except .parquet.
 
     Parameters
     ----------
@@ -226,16 +227,16 @@ def write_tracks(
         ``.parquet`` have the columns point, frame, x, y, visible, label and probability, with one
         row for each point and frame, from the first to the last frame in which the point is seen.
     tracks : ndarray of shape (F, P, 2)
-        Positions in pixels; NaN where not visible.
+        Positions in pixels; NaN where a point is not visible.
     labels : ndarray of shape (P,), int
-        Motion of each point; -1 for none.
+        Motion of each point; -1 for points without a motion.
     probability : ndarray of shape (P,)
         Probability of each point's label; NaN if unknown.
 
     Raises
     ------
     ValueError
-        If the suffix of the name is not supported.
+        If the suffix of the file name is not supported.
     """
     import pandas as pd
 
@@ -266,7 +267,7 @@ def write_tracks(
 
 
 def check_tracks_name(path: Path) -> None:
-    """Raise a ValueError for a file name with an unsupported suffix."""
+    """Check that a file name has a supported suffix, and raise a ValueError otherwise."""
     if path.suffix.lower() not in (".npz", ".csv", ".parquet"):
         raise ValueError(
             f"{path}: unsupported file type for tracks; expected .npz, .csv or .parquet"
@@ -314,7 +315,7 @@ def read_sequences(folder: str | Path) -> list[TrackSequence]:
     Parameters
     ----------
     folder : path
-        Folder with the files ``NAME/NAME_truth.mat`` of Hopkins155, or with ``.npz`` files.
+        Folder that contains the files ``NAME/NAME_truth.mat`` of Hopkins155, or ``.npz`` files.
 
     Returns
     -------

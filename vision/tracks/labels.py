@@ -5,8 +5,7 @@ import numpy.typing as npt
 
 
 def canonical_labels(labels: np.ndarray) -> np.ndarray:
-    """Renumber labels as 0, 1, 2, ... by first appearance, so that equal partitions have equal
-    labels.
+    """Renumber labels as 0, 1, 2, ... in order of first appearance.
 
     Parameters
     ----------
@@ -26,7 +25,7 @@ def canonical_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def by_size(labels: np.ndarray) -> np.ndarray:
-    """Renumber labels as 0, 1, ... by size, largest first; ties are in order of first appearance.
+    """Renumber labels as 0, 1, ... in order of decreasing size; ties are in order of appearance.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ def by_size(labels: np.ndarray) -> np.ndarray:
 def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     """Compute the fraction of points with a wrong label, eq. (22) of Barbu et al. (2014) [1]_.
 
-    Labels are matched such that this fraction is smallest.
+    Estimated labels are matched to true labels so that this fraction is as small as possible.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Merging of motions that share a geometric model, down to a given number of motions."""
+"""Merging of motions that share a geometric model until a given number of motions remains."""
 
 import numpy as np
 

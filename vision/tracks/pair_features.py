@@ -1,4 +1,4 @@
-"""Features of a segmentation from two-frame models, and features of several kinds combined."""
+"""Features of a segmentation based on two-frame models, and combinations of features."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,22 +19,22 @@ ALL_PARTS = (*PARTS, "dominant")
 
 @dataclass(frozen=True)
 class PairFeatures(FeatureSet):
-    """Likelihood and prior features of segmentations, from geometric models between two frames.
+    """Likelihood and prior features of segmentations, based on geometric models of two frames.
 
     Four models (planar affinity, homography, fundamental matrix and affine epipolar geometry) are
     fitted to the points of each motion that are visible in both frames of a pair. Missing entries
-    do not have to be completed.
+    need not be completed.
 
     Parameters
     ----------
     parts : tuple of str, default ("residuals", "rivals", "gric", "cuts")
-        Groups of features. "residuals": distances of the points to the model of their motion.
-        "rivals": points that another motion's model fits better. "gric": the robust information
-        criterion of Torr [2]_, for each model and for the best model of each motion. "dominant":
-        agreement with the points that deviate from the dominant motion. These four groups are
-        likelihoods, but "dominant" also contains cuts between neighbours with similar motion.
-        "cuts": cuts that the segmentation makes in the kernels of shared hypotheses [1]_; these
-        features are priors.
+        Groups of features. "residuals": distances of the points from the model of their motion.
+        "rivals": points that are fitted better by the model of another motion. "gric": the robust
+        information criterion of Torr [2]_, for each model and for the best model of each motion.
+        "dominant": agreement with the points that deviate from the dominant motion. These four
+        groups contain likelihood features, but "dominant" also contains cuts between neighbours
+        with similar motion. "cuts": cuts of the segmentation in the kernels of shared hypotheses
+        [1]_; these are prior features.
 
     Raises
     ------
@@ -120,8 +120,8 @@ class PairFeatures(FeatureSet):
         Returns
         -------
         ndarray of shape (n_segmentations, n_features)
-            Average residuals are logarithms of distances in pixels, and cuts are fractions in [0,
-            1].
+            Features. Average residuals are logarithms of distances in pixels, and cuts are
+            fractions in [0, 1].
         """
         tracks = as_tracks(tracks)
         labels = [np.asarray(one)[tracks.canonical_order] for one in segmentations]

@@ -29,11 +29,12 @@ class Tracker:
     levels : int, default 3
         Number of pyramid levels above the image.
     max_backward_error : float, default 0.5
-        Maximum distance in pixels between the position of a point and the end of its backward
+        Maximum distance, in pixels, between the position of a point and the end of its backward
         track. Points with a larger distance are dropped.
     min_correlation : float, default 0.95
         Minimum normalised correlation between the windows of a point in successive frames. Points
-        with a lower correlation, which are occluded or slide along an edge, are dropped.
+        with a lower correlation, for example because they are occluded or slide along an edge, are
+        dropped.
     reseed_every : int, default 5
         Number of frames between searches for new corners in areas without tracked points.
 
@@ -67,8 +68,8 @@ class Tracker:
         Returns
         -------
         ndarray of shape (F, P, 2), float64
-            Positions in pixels; NaN before a point was detected and after it was dropped. A dropped
-            point is never resumed. A corner that is detected at the same position later is a new
+            Positions in pixels; NaN before a point is detected and after it is dropped. A dropped
+            point is never resumed. A corner that is later detected at the same position is a new
             point.
 
         Raises
@@ -158,7 +159,7 @@ class Tracker:
 
 
 def correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Compute the normalised correlation of corresponding rows; 1 where both are constant.
+    """Compute the normalised correlation of corresponding rows, which is 1 if both are constant.
 
     Parameters
     ----------

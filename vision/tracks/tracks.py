@@ -15,7 +15,7 @@ MIN_POINTS_PER_MOTION = 4  # an affine subspace of dimension 3 fits any four poi
 
 
 def velocities(tracks: np.ndarray) -> np.ndarray:
-    """Compute the velocity vectors followed by the last position, eq. (20) of Barbu et al. (2014).
+    """Compute velocity vectors followed by the last position, eq. (20) of Barbu et al. (2014).
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def velocities(tracks: np.ndarray) -> np.ndarray:
 
 
 def positions(tracks: np.ndarray) -> np.ndarray:
-    """Return the concatenated coordinates of each point, in pixels; the shape is (P, 2F)."""
+    """Return the concatenated coordinates of each point, as an array of shape (P, 2F)."""
     return tracks.transpose(1, 0, 2).reshape(tracks.shape[1], -1)
 
 
@@ -55,8 +55,8 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     vectors : ndarray of shape (P, n)
-        Singular vectors, in the columns. Vectors with a singular value below 1e-9 times the largest
-        are dropped, except the first.
+        Singular vectors, in the columns. Vectors whose singular value is below 1e-9 times the
+        largest are dropped, except for the first vector.
     strengths : ndarray of shape (n,)
         Singular values, in descending order.
     """
@@ -68,7 +68,7 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class Tracks:
     """Point tracks without missing entries.
 
-    Tracks are validated once, on construction.
+    Tracks are validated once, when the object is created.
 
     Parameters
     ----------
@@ -106,12 +106,12 @@ class Tracks:
 
     @classmethod
     def completed(cls, coordinates: npt.ArrayLike) -> "Tracks":
-        """Fill the gaps of tracks, and record in which frames the points were seen.
+        """Fill the gaps in tracks, and record in which frames the points were seen.
 
         Parameters
         ----------
         coordinates : array_like of shape (F, P, 2)
-            Positions in pixels; NaN where not visible.
+            Positions in pixels; NaN where a point is not visible.
 
         Returns
         -------
@@ -126,14 +126,14 @@ class Tracks:
         return cls(complete_tracks(array), np.isfinite(array).all(axis=2))
 
     def cached(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return a cached value, which is computed once for each key.
+        """Return a cached value, which is computed only once for each key.
 
         Parameters
         ----------
         key : hashable
             Key of the value in the cache.
         compute : function
-            Function without arguments that computes the value if the key is new.
+            Function without arguments that computes the value if it is not in the cache.
 
         Returns
         -------
@@ -156,13 +156,12 @@ class Tracks:
 
     @cached_property
     def canonical_order(self) -> np.ndarray:
-        """Permutation of the P points that depends on their coordinates and not on their original
-        order."""
+        """Permutation of the points that depends only on their coordinates, not on their order."""
         return np.lexsort(positions(self.coordinates).T[::-1])
 
     @cached_property
     def in_canonical_order(self) -> np.ndarray:
-        """Coordinates of shape (F, P, 2) with the points in :attr:`canonical_order`."""
+        """Coordinates, of shape (F, P, 2), with the points in :attr:`canonical_order`."""
         return self.coordinates[:, self.canonical_order]
 
     def right_vectors(self, representation: str) -> tuple[np.ndarray, np.ndarray]:
@@ -190,7 +189,7 @@ class Tracks:
     def places_apart(self) -> np.ndarray:
         """Distances between points in pixels, of shape (P, P), in :attr:`canonical_order`.
 
-        They are root mean squares over the frames.
+        The distances are root mean squares over the frames.
         """
         place = positions(self.in_canonical_order) / np.sqrt(self.n_frames)
         return cdist(place, place)
@@ -199,7 +198,7 @@ class Tracks:
     def nearest(self) -> np.ndarray:
         """Indices of all points in order of increasing distance from each point, of shape (P, P).
 
-        Each row starts with the point itself; the distances are :attr:`places_apart`.
+        Each row starts with the point itself. The distances are those of :attr:`places_apart`.
         """
         return np.argsort(self.places_apart, axis=1, kind="stable")
 
@@ -227,7 +226,7 @@ class Tracks:
     def neighbour_affinity(
         self, n_neighbours: int, span: int = 5, floor: float = 0.3
     ) -> np.ndarray:
-        """Compute the affinity of nearest neighbours with similar displacements.
+        """Compute the affinity between nearest neighbours with similar displacements.
 
         The points are in :attr:`canonical_order`.
 
@@ -238,7 +237,7 @@ class Tracks:
         span : int, default 5
             Number of frames over which displacements are measured.
         floor : float, default 0.3
-            Differences in displacement below this number of pixels count as noise.
+            Number of pixels below which differences in displacement are considered to be noise.
 
         Returns
         -------
@@ -265,7 +264,7 @@ class Tracks:
 
 
 def check_motions(n_motions: int, n_points: int) -> None:
-    """Raise a ValueError if there are too few points for ``n_motions`` motions."""
+    """Check that there are enough points for ``n_motions`` motions; raise a ValueError if not."""
     n_min = MIN_POINTS_PER_MOTION
     if not 1 <= n_motions <= n_points:
         raise ValueError(
@@ -280,7 +279,7 @@ def check_motions(n_motions: int, n_points: int) -> None:
 
 
 def check_frames(n_frames: int) -> None:
-    """Raise a ValueError if there are fewer than two frames."""
+    """Check that there are at least two frames; raise a ValueError if not."""
     if n_frames < 2:
         raise ValueError(
             f"tracks have {n_frames} frame{'s' * (n_frames != 1)}; expected at least 2"
@@ -288,26 +287,26 @@ def check_frames(n_frames: int) -> None:
 
 
 def as_tracks(tracks: Tracks | npt.ArrayLike) -> Tracks:
-    """Return :class:`Tracks` unchanged; validate and wrap an array."""
+    """Validate an array and convert it to :class:`Tracks`, or return :class:`Tracks` unchanged."""
     return tracks if isinstance(tracks, Tracks) else Tracks(tracks)
 
 
 def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]:
-    """Complete the tracks of the usable points, which are seen in both frames of at least one pair.
+    """Complete the tracks of the points that are seen in both frames of at least one pair.
 
     Parameters
     ----------
     tracks : array_like of shape (F, P, 2)
-        Positions in pixels; NaN where not visible.
+        Positions in pixels; NaN where a point is not visible.
     n_motions : int
-        Number of motions K. For one motion, all points that are seen at least once are used.
+        Number of motions K. If it is 1, all points that are seen at least once are used.
 
     Returns
     -------
     tracks : Tracks
-        Tracks of the usable points.
+        Tracks of these points.
     known : ndarray of shape (P,), bool
-        Mask of the usable points.
+        Mask of these points.
 
     Raises
     ------

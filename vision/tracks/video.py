@@ -10,7 +10,7 @@ import numpy as np
 
 
 def capture_of(path: str | Path) -> cv2.VideoCapture:
-    """Open a video file with the FFmpeg backend of OpenCV if available.
+    """Open a video file, with the FFmpeg backend of OpenCV if it is available.
 
     Other backends print messages about damaged files.
     """
@@ -55,7 +55,7 @@ def read_frames(path: str | Path) -> Iterator[np.ndarray]:
     Yields
     ------
     ndarray of shape (H, W, 3), uint8
-        Frame in RGB.
+        RGB frame.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def read_frames(path: str | Path) -> Iterator[np.ndarray]:
 def frames_of(
     capture: cv2.VideoCapture, name: str, is_camera: bool = False
 ) -> Iterator[np.ndarray]:
-    """Yield the frames of an open capture, then release it.
+    """Yield the frames of an open capture, and then release it.
 
     If the capture is a camera, Ctrl-C ends the iteration.
     """
@@ -96,7 +96,7 @@ def frames_of(
 def warn_if_cut_short(capture: cv2.VideoCapture, n_read: int, path: str | Path) -> None:
     """Warn if fewer frames could be read than the file header states.
 
-    Small differences are ignored, since some formats only estimate the number.
+    Small differences are ignored, since the number is only an estimate in some formats.
     """
     announced = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
     if 0 < announced < 1e9 and n_read < 0.95 * announced - 1:

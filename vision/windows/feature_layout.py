@@ -1,4 +1,4 @@
-"""Layout of Haar and HOG features, and the arrays that describe them to the compiled loops."""
+"""Layout of Haar and HOG features, and the arrays that describe them in compiled loops."""
 
 import math
 from collections.abc import Mapping
@@ -37,14 +37,15 @@ class HogLayout:
     cell : int
         Side of a cell in pixels.
     block : int
-        Number of cells along the side of a block. A block starts at every cell.
+        Number of cells along each side of a block. A block starts at every cell.
     orientations : int
-        Number of bins over 180 degrees (unsigned directions), a multiple of 4. Bin k is centred at
-        the gradient angle ``k * pi / orientations``, where x points right and y points down.
+        Number of bins over 180 degrees (unsigned directions), which must be a multiple of 4. Bin k
+        is centred at the gradient angle ``k * pi / orientations``, where x points right and y
+        points down.
     epsilon : float
-        A block is divided by ``sqrt(sum of squares + (epsilon * cell**2)**2)``. Since histogram
-        entries are sums of gradient lengths in grey levels, epsilon is the mean length below which
-        a block counts as flat.
+        Regularisation of the block norm: a block is divided by ``sqrt(sum of squares + (epsilon *
+        cell**2)**2)``. Since histogram entries are sums of gradient lengths in grey levels, blocks
+        whose mean gradient length is below epsilon are treated as flat.
     """
 
     cell: int = 6
@@ -72,7 +73,7 @@ def haar_features(
     sides: tuple[int, ...],
     steps: tuple[int, ...],
 ) -> list[tuple[int, ...]]:
-    """Return all Haar features of a pool as rows, ordered by channel, kind, cell and position."""
+    """Return all Haar features of a pool as rows, sorted by channel, kind, cell and position."""
     return [
         (kind, channel, x, y, w, h, 0, 0)
         for channel in range(3)
@@ -85,8 +86,7 @@ def haar_features(
 
 
 def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]]:
-    """Return all HOG features of a pool as rows, ordered by channel, block, cell and
-    orientation."""
+    """Return all HOG features of a pool as rows, sorted by channel, block, cell and orientation."""
     corners = range(0, window - hog.cell * hog.block + 1, hog.cell)
     return [
         (kind, channel, x, y, hog.cell, hog.cell, part, orientation)
@@ -99,7 +99,7 @@ def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]
 
 
 class WindowLayout(NamedTuple):
-    """Layout of a window, in the form that the compiled loops require; see `HogLayout`."""
+    """Layout of a window in the form required by the compiled loops; see `HogLayout`."""
 
     window: int  # side in pixels
     cell: int
@@ -110,7 +110,7 @@ class WindowLayout(NamedTuple):
 
 
 def window_layout(window: int, hog: HogLayout) -> WindowLayout:
-    """Return the layout of a window with a side of ``window`` pixels."""
+    """Return the layout of a window whose side is ``window`` pixels."""
     borders = (2 * np.arange(hog.orientations // 2) + 1) * math.pi / (2 * hog.orientations)
     epsilon = np.float32(hog.epsilon * hog.cell**2 * MAGNITUDE_SCALE)
     return WindowLayout(
@@ -119,10 +119,11 @@ def window_layout(window: int, hog: HogLayout) -> WindowLayout:
 
 
 class Program(NamedTuple):
-    """Features in the form that the compiled loops require; see `compile_program`.
+    """Features in the form required by the compiled loops; see `compile_program`.
 
-    There are n features with at most K corners each. A Haar feature is a sum of integral image
-    values at corners, with integer weights. ``n_corners`` is 0 for HOG features.
+    The program contains n features, each with at most K corners. The value of a Haar feature is a
+    sum of integral image values at its corners, with integer weights. ``n_corners`` is 0 for HOG
+    features.
     """
 
     n_corners: npt.NDArray[np.int64]  # (n,)
@@ -147,7 +148,7 @@ def compile_program(
     kinds: Mapping[str, tuple[tuple[int, ...], ...]],
     hog: HogLayout | None,
 ) -> Program:
-    """Compile an array of features, of shape (n, 8), with the kinds and layout of their pool.
+    """Compile an array of features, of shape (n, 8), given the kinds and layout of their pool.
 
     The features must have been validated by `FeaturePool.check`.
     """

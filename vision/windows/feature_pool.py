@@ -29,36 +29,36 @@ class FeaturePool:
     """Features of a square RGB window.
 
     A *feature* is a row of eight integers (see `Column`). They include its kind (an index in
-    ``kinds``, or ``len(kinds)`` for HOG), colour channel, left and top pixel in the window, and the
-    size of its cells in pixels. For HOG, x and y are those of the block, ``CELL`` is the index of
-    the cell in the block, in row order, and ``ORIENTATION`` is the index of the bin. The last two
-    are 0 for Haar features. Any feature that fits into the window can be evaluated, even if it is
-    not in ``features``.
+    ``kinds``, or ``len(kinds)`` for HOG), its colour channel, its left and top pixel in the window,
+    and the size of its cells in pixels. For HOG, x and y are the position of the block, ``CELL`` is
+    the index of the cell in the block, in row order, and ``ORIENTATION`` is the index of the bin.
+    The last two are 0 for Haar features. Any feature that fits into the window can be evaluated,
+    even if it is not in ``features``.
 
     A *patch* is a uint8 array of shape (window + 2, window + 2, 3). It contains the window and a
-    margin of one pixel, which is used only for gradients. Sides are in pixels.
+    margin of one pixel, which is used only to compute gradients. Sides are in pixels.
 
     Haar features have the value ``sum_cells weight * (sum of the cell's pixels) / (sigma * A)``.
     Here ``A = cell area * sum |weight| / 2``, and sigma is the square root of the variance of the
     window, averaged over the three channels, but at least 1. HOG features are entries of
     orientation histograms, divided by the norm of the block (see `HogLayout`). Gradients are
-    central differences ``I[x + 1] - I[x - 1]`` (not halved), with lengths rounded to quarters of a
-    grey level; every pixel belongs to one cell and one bin.
+    central differences ``I[x + 1] - I[x - 1]`` (not halved), whose lengths are rounded to quarters
+    of a grey level. Every pixel belongs to one cell and one bin.
 
     Parameters
     ----------
     window : int, default 24
         Side of the window.
     kinds : mapping of str to nested tuples of int
-        Weights of the cells of each kind of Haar feature; the weights of a kind sum to zero.
+        Weights of the cells of each kind of Haar feature. The weights of a kind sum to zero.
     sides : tuple of int
         Widths and heights of the cells of Haar features.
     steps : tuple of int, optional
-        Distances between neighbouring positions, one for each entry of ``sides``; by default
-        ``max(1, side // 2)``. The width of a cell determines the distance in x, and its height
-        determines the distance in y.
+        Distances between neighbouring positions, one for each entry of ``sides``; by default,
+        ``max(1, side // 2)``. The distance in x depends on the width of a cell, and the distance in
+        y depends on its height.
     hog : HogLayout or None
-        Layout of the orientation histograms; None for Haar features only.
+        Layout of the orientation histograms. If None, the pool contains only Haar features.
 
     Raises
     ------
@@ -118,9 +118,9 @@ class FeaturePool:
 
     @cached_property
     def features(self) -> npt.NDArray[np.int32]:
-        """All features of the pool, an array of shape (n, 8).
+        """All features of the pool, as an array of shape (n, 8).
 
-        Haar features, ordered by channel, kind, cell and position, are followed by HOG features.
+        Haar features, sorted by channel, kind, cell and position, are followed by HOG features.
         """
         haar = haar_features(self.window, self.kinds, self.sides, self._steps)
         hog = [] if self.hog is None else hog_features(self.window, len(self.kinds), self.hog)
@@ -144,7 +144,7 @@ class FeaturePool:
         Returns
         -------
         ndarray of shape (n, 8), int32
-            The same features, contiguous.
+            The same features, as a contiguous array.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class FeaturePool:
         return np.ascontiguousarray(checked, dtype=np.int32)
 
     def name(self, feature: npt.ArrayLike) -> str:
-        """Return the readable name of a feature.
+        """Return a readable name for a feature.
 
         Parameters
         ----------
@@ -216,9 +216,9 @@ class FeaturePool:
         """Mirror features horizontally.
 
         The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the
-        mirrored patch (``patch[:, ::-1]``). The pixel of a window (see `extract_patches`) also
-        changes, since its mirror image is one pixel to the left. If a mirrored model detects a
-        keypoint at x, the keypoint is at x - 1.
+        mirrored patch (``patch[:, ::-1]``). The position of a window (see `extract_patches`) also
+        changes, since the mirror image of its pixel is one pixel to the left: if a mirrored model
+        detects a keypoint at x, the keypoint is at x - 1.
 
         Parameters
         ----------
@@ -297,7 +297,7 @@ class FeaturePool:
         features : array_like of shape (n, 8), int
             Features, one per row, in the format of :attr:`FeaturePool.features`.
         responses : Responses
-            Responses of these features, with one output.
+            Responses to these features, with one output.
         intercept : float
             Intercept of the model.
         thresholds : array_like of shape (n,), optional
@@ -312,7 +312,7 @@ class FeaturePool:
 
     @cached_property
     def layout(self) -> WindowLayout:
-        """Layout of the window, in the form that the compiled loops require; unused without HOG."""
+        """Layout of the window in the form required by the compiled loops, used only for HOG."""
         return window_layout(self.window, self.hog or HogLayout())
 
     def check_patches(self, patches: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -350,7 +350,7 @@ class FeaturePool:
         ----------
         patches : ndarray of shape (n, window + 2, window + 2, 3), uint8
         features : array_like of shape (m, 8), int, or Program, optional
-            Features to evaluate; by default all features of the pool.
+            Features to evaluate; by default, all features of the pool.
 
         Returns
         -------
@@ -383,14 +383,14 @@ class FeaturePool:
         patches : ndarray of shape (n, window + 2, window + 2, 3), uint8
         features : array_like of shape (m, 8), int
         responses : Responses
-            Responses of the m features, with one output.
+            Responses to the m features, with one output.
         intercept : float
             Intercept of the model.
 
         Returns
         -------
         ndarray of shape (n, m), float32
-            Running sums; entry t is the intercept plus the responses of the features up to and
+            Running sums. Entry t is the intercept plus the responses to the features up to and
             including t. The last column is the score.
 
         Raises
@@ -428,7 +428,7 @@ class FeaturePool:
         Returns
         -------
         FeaturePool
-            Pool equal to the original one.
+            Pool that is equal to the original one.
 
         Raises
         ------

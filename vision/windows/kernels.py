@@ -1,14 +1,14 @@
 """Inner loops shared by all evaluations of the feature pool, compiled by numba.
 
-Windows are processed ``LANES`` at a time. The last axis of all tables of a block is the lane, so
-that one feature of all windows in the block requires only a few contiguous loads, and the compiler
-converts the loop over lanes to vector instructions. The same loops evaluate given windows and dense
-scans. For given windows, each lane is a window and there are tables for each block. In a dense
-scan, the lanes are neighbouring windows of a row and there are tables for the image. In both cases,
-corners are looked up in a flat integral image, at ``base + corner + lane``.
+Windows are processed ``LANES`` at a time. The last axis of all tables of a block is the lane.
+Evaluating a feature in all windows of the block therefore requires only a few contiguous loads, and
+the compiler converts the loop over lanes to vector instructions. The same loops evaluate given
+windows and dense scans. For given windows, each lane is a window and there are tables for each
+block. In a dense scan, the lanes are neighbouring windows of a row and there are tables for the
+image. In both cases, corners are looked up in a flat integral image, at ``base + corner + lane``.
 
-Larger kernels receive their tables as NamedTuples and unpack them before their loops, since members
-of tuples would be reference-counted in every iteration of a loop.
+Larger kernels receive their tables as NamedTuples, which they unpack before their loops, since
+tuple members would be reference-counted in every iteration of a loop.
 """
 
 import numpy as np
@@ -28,8 +28,8 @@ def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignor
     """Compute ``out[j] = sum_k weights[f, k] * flat[base + offsets[f, k] + j]`` for k < 6.
 
     Indices are unsigned, so numba omits the test for negative indices, which would prevent
-    vectorisation. This function and :func:`add_corner` are separate, with forced inlining, because
-    compiling them as one function takes several times as long.
+    vectorisation. This function and :func:`add_corner` are separate and inlined, since compiling
+    them as one function takes several times as long.
     """
     o0, o1, o2 = base + offsets[f, 0], base + offsets[f, 1], base + offsets[f, 2]
     o3, o4, o5 = base + offsets[f, 3], base + offsets[f, 4], base + offsets[f, 5]
@@ -42,7 +42,7 @@ def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignor
 
 @jit(forceinline=True)
 def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Add one more corner to the sums."""
+    """Add another corner to the sums."""
     o, w = base + offsets[f, k], weights[f, k]
     for j in range(np.uint64(n_lanes)):
         out[j] += w * flat[o + j]
@@ -61,7 +61,7 @@ def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # ty
 
 @jit(forceinline=True)
 def gather_corners(flat, places, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Sum the corners of windows at given flat positions.
+    """Compute the sums over the corners of windows at given flat positions.
 
     The sums are ``out[j] = sum_k weights[f, k] * flat[places[j] + offsets[f, k]]``.
     """
@@ -108,9 +108,9 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
     """Compute the rounded lengths of n gradients, and the bins of their unsigned directions.
 
     With m bins, bin k is centred at the angle ``k * pi / m``. If m is a multiple of 4, the borders
-    have irrational tangents, so that no integer gradient lies on a border, and mirroring maps bin k
-    to bin ``m - k`` (0 to 0) exactly. `tangents` contains the tangents of the borders below pi / 2,
-    and `components` is a float32 buffer of shape (2, n).
+    between bins have irrational tangents, so no integer gradient lies on a border, and mirroring
+    maps bin k exactly to bin ``m - k`` (0 to 0). `tangents` contains the tangents of the borders
+    below pi / 2, and `components` is a float32 buffer of shape (2, n).
     """
     horizontal, vertical = components[0], components[1]
     m = np.int32(2 * tangents.size)
@@ -135,7 +135,7 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
 
 @jit(forceinline=True)
 def scaled(sums, factor, scale, n_lanes, values):  # type: ignore[no-untyped-def]
-    """Compute the values ``sums * (factor * scale)`` of one feature, with one scale per window."""
+    """Compute the values ``sums * (factor * scale)`` of a feature, with one scale per window."""
     for j in range(np.uint64(n_lanes)):
         values[j] = np.float32(sums[j]) * (factor * scale[j])
 
@@ -166,11 +166,11 @@ def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
 
 @jit(forceinline=True, fastmath={"contract"})
 def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type: ignore[no-untyped-def]
-    """Add the response of feature f to the scores, and set scores below the limit to -inf.
+    """Add the response to feature f to the scores, and set scores below the limit to -inf.
 
     The response is ``start + sum_k rises[f, k] * clip(t - k, 0, 1)``. Here ``t = clip(sums * scale
-    * slope - shift, 0, top)`` is the position among the bins, and slope, shift, start =
-    ``lines[f]``. Six bins are processed at a time.
+    * slope - shift, 0, top)`` is the position among the bins, and ``lines[f]`` contains slope,
+    shift and start. Six bins are processed at a time.
     """
     zero = np.float32(0)
     slope, shift = lines[f, 0], lines[f, 1]

@@ -27,7 +27,7 @@ class LevelTables(NamedTuple):
 
 
 class Histograms(NamedTuple):
-    """Histograms of n windows, and the positions of a program's HOG features in them."""
+    """Histograms of windows, and the positions of a program's HOG features in them."""
 
     cells: npt.NDArray[Any]  # entries of orientation histograms
     inverse_norm: npt.NDArray[np.float32]  # 1 / norm of blocks
@@ -40,14 +40,14 @@ class Histograms(NamedTuple):
 class Buffers:
     """Memory that is reused for all strips.
 
-    Allocation would take as long as computing the sums.
+    Allocating memory for each strip would take as long as computing the sums.
     """
 
     def __init__(self) -> None:
         self._held: dict[str, npt.NDArray[np.uint8]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return an uninitialised array that shares the memory of the previous array of this
+        """Return an uninitialised array that reuses the memory of the previous array of this
         name."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if name not in self._held or self._held[name].size < size:
@@ -57,7 +57,7 @@ class Buffers:
 
 @dataclass(eq=False)
 class LevelChannels:
-    """Tables shared by all features on a level or a strip of it; see `level_channels`.
+    """Tables shared by all features on a level, or on a strip of a level; see `level_channels`.
 
     Integral images and standard deviations are computed immediately, and gradients and orientation
     histograms on first use.
@@ -71,10 +71,10 @@ class LevelChannels:
     first : int
         First row of the level in the tables. It is above ``top`` if a margin was requested.
     rows, width : int
-        Number of rows in the tables, and width of the level; there is one window per pixel.
+        Number of rows in the tables, and width of the level. There is one window per pixel.
     stride : int
         Number of entries per row of all tables: the width, rounded up to whole groups of lanes,
-        plus the window.
+        plus the side of the window.
     planes : ndarray of shape (3, rows + window + 1, stride + 1), uint8
         Channels of the level with repeated border pixels. Pixel (window // 2 + 1, window // 2 + 1)
         of a channel is pixel (0, first) of the level.
@@ -117,12 +117,12 @@ class LevelChannels:
 
     @property
     def has_hog(self) -> bool:
-        """Whether ``hog`` has been computed."""
+        """Whether :attr:`hog` has been computed."""
         return "hog" in self.__dict__
 
     @cached_property
     def hog(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Histogram entries of the cell, and 1 / norm of the block, that start at each pixel.
+        """Histogram entries of the cell, and 1 / norm of the block, starting at each pixel.
 
         The shapes are (3 * orientations, plane) and (3, plane).
         """
@@ -145,15 +145,14 @@ class LevelChannels:
 
     @property
     def entry(self) -> type:
-        """Type of the histogram entries; 16 bits if the largest sum fits, which halves the
-        memory."""
+        """Type of the histogram entries, which has 16 bits if the largest possible sum fits."""
         largest = self.pool.layout.cell**2 * MAGNITUDE_SCALE * 255 * 2**0.5
         return np.uint16 if largest < 65535 else np.int32
 
     def window_hog(
         self, places: npt.NDArray[np.uint64], program: Program
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Compute the histograms of individual windows, which equal those in ``hog`` bit for bit.
+        """Compute the histograms of individual windows, bit-identical to those in :attr:`hog`.
 
         Parameters
         ----------
@@ -179,9 +178,9 @@ class LevelChannels:
     def histograms(
         self, program: Program | None, places: npt.NDArray[np.uint64], dense: bool = False
     ) -> Histograms:
-        """Return the histograms that a program requires for some windows.
+        """Return the histograms that a program requires for the given windows.
 
-        They are computed only for these windows, or for all windows if many are requested.
+        Histograms are computed only for these windows or, if many windows are requested, for all.
 
         Parameters
         ----------
@@ -225,7 +224,7 @@ class LevelChannels:
     def corner_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
         """Return the positions of all corners of a program in the flat integral image.
 
-        Positions are relative to the position of the window.
+        These positions are relative to the position of the window.
 
         Parameters
         ----------
@@ -245,7 +244,7 @@ class LevelChannels:
         return corners.astype(np.uint64)
 
     def hog_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
-        """Return the positions of the cell and block of each feature in the flat tables of ``hog``.
+        """Return the positions of each feature's cell and block in the flat tables of :attr:`hog`.
 
         Positions are 0 for Haar features.
 
@@ -283,23 +282,22 @@ def level_channels(
 ) -> LevelChannels:
     """Prepare a pyramid level, or a strip of a level, for scanning.
 
-    Any number of models can then use it.
+    The result can be used by any number of models.
 
     Parameters
     ----------
     image : ndarray of shape (H, W, 3), uint8
     pool : FeaturePool, optional
-        Pool of the models; ``FeaturePool()`` by default.
+        Pool of the models; by default, ``FeaturePool()``.
     rows : tuple of int, optional
-        First row (inclusive) and last row (exclusive) of a strip; all rows by default. Values of
-        windows in the strip equal those for the whole level bit for bit.
+        First row (inclusive) and last row (exclusive) of a strip; by default, all rows. The values
+        of windows in the strip are bit-identical to those for the whole level.
     margin : int, default 0
         Number of additional rows above and below the strip, limited to the rows of the level.
     buffers : Buffers, optional
-        Memory to reuse. This invalidates all tables that were computed earlier with the same
-        buffers.
+        Memory to reuse. All tables that were computed earlier with the same buffers become invalid.
     expected_requests : float, default 1.0
-        Estimate as in `LevelChannels`; it affects the running time, not the values.
+        Estimate as in `LevelChannels`. It affects only the running time, not the values.
 
     Returns
     -------
@@ -345,21 +343,21 @@ def level_channels(
 
 
 def patch_channels(patches: npt.NDArray[np.uint8], pool: FeaturePool) -> LevelChannels:
-    """Prepare patches for scoring their windows: one strip of patches on top of each other.
+    """Stack patches to form a strip, and prepare it for scoring the windows in the patches.
 
     Parameters
     ----------
     patches : ndarray of shape (n, side, side, 3), uint8
-        Patches of the level; window (x, y) of patch i, with ``0 <= x, y < side - window - 1``, is
-        window (x, i * side + y) of the strip. Its pixel is (x + window // 2 + 1, y + window // 2 +
-        1) in the patch.
+        Patches of the level. Window (x, y) of patch i, with ``0 <= x, y < side - window - 1``, is
+        window (x, i * side + y) of the strip. In the patch, the window is at pixel (x + window // 2
+        + 1, y + window // 2 + 1).
     pool : FeaturePool
         Pool of the models.
 
     Returns
     -------
     LevelChannels
-        Tables for individual windows, which cannot be scanned.
+        Tables for scoring individual windows. They do not support scans.
     """
     n, side, _, _ = patches.shape
     planes = np.ascontiguousarray(patches.reshape(n * side, side, 3).transpose(2, 0, 1))
@@ -407,7 +405,7 @@ def _deviations(planes, integral, window, squares, inverse_sigma):  # type: igno
 
 @jit(plain=_deviations, by_size=False)
 def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignore[no-untyped-def]
-    """Compute the inverse deviation of every window from the integral images of the channels.
+    """Compute the inverse standard deviation of every window from the channels' integral images.
 
     The integral image of the squares is written to ``squares``.
     """
@@ -462,8 +460,7 @@ def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped
 
 @jit(plain=_dense_gradients, by_size=False)
 def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
-    """Compute the lengths and bins of the gradients at all pixels except the last row and
-    column."""
+    """Compute the lengths and bins of the gradients, except in the last row and column."""
     # entry x is pixel x + 1 of the padded level
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
     components = np.empty((2, columns), np.float32)
@@ -507,7 +504,7 @@ def _dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignor
 
 @jit(plain=_dense_histograms, by_size=False)
 def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute the histogram of the cell and 1 / norm of the block at every pixel.
+    """Compute the histogram of the cell, and 1 / norm of the block, at every pixel.
 
     For each row, the preceding ``cell_side`` rows of every column are summed bin by bin. These sums
     are then added over ``cell_side`` columns.
@@ -551,8 +548,7 @@ def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore
 
 @jit
 def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
-    """Add the gradient lengths of row y to their bins in ``upright``, and subtract those of row
-    ``old``."""
+    """Add the gradient lengths in row y to their bins in ``upright``, and subtract row ``old``."""
     none, wanted = np.uint16(0), np.uint16(k)
     for x in range(np.uint64(length.shape[1])):
         coming = length[y, x] if bins[y, x] == wanted else none
@@ -570,7 +566,7 @@ def add_shifted(source, row, shift, count, total):  # type: ignore[no-untyped-de
 
 @jit
 def add_squares(entries, count, energy):  # type: ignore[no-untyped-def]
-    """Add the squares of one bin in a row to the energy of the row."""
+    """Add the squares of the entries of one bin in a row to the energy of the row."""
     for x in range(np.uint64(count)):
         entry = np.float32(np.int32(entries[x]))
         energy[x] += entry * entry
@@ -578,7 +574,7 @@ def add_squares(entries, count, energy):  # type: ignore[no-untyped-def]
 
 @jit
 def invert(energy, count, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute 1 / norm of one row of blocks."""
+    """Compute 1 / norm for a row of blocks."""
     for x in range(np.uint64(count)):
         inverse_norm[x] = np.float32(1) / np.sqrt(energy[x])
 
@@ -602,7 +598,7 @@ def _window_histograms(gradient, places, program, layout, histogram, inverse_nor
 
 @jit(plain=_window_histograms, by_size=False)
 def window_histograms(gradient, places, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute the histograms of a program's cells, and 1 / norm of its blocks, in some windows.
+    """Compute the histograms of a program's cells, and 1 / norm of its blocks, in given windows.
 
     The sums are computed as in `dense_histograms`.
     """

@@ -1,4 +1,4 @@
-"""Design matrix of training windows, whose features are computed on demand."""
+"""Design for training windows, whose features are computed on demand."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,13 +20,13 @@ _CHUNK = 16 * LANES
 
 
 class PatchDesign(Design):
-    """Piecewise-linear responses to features of the pool, on windows stored as bytes.
+    """Design with piecewise-linear responses to features of the pool, on windows stored as bytes.
 
     A value v is represented by its *code* ``round(clip((v - low) / bin_width, 0, B) * s)`` with s =
     252 // B, as in `annealed.learners.designs.piecewise_linear.PiecewiseDesign`. The codes of a
-    block of 64 windows are in memory only while the block is in use. Once the codes of the
-    remaining m features, ``n * m`` bytes, fit into ``cache_bytes``, `keep` returns a
-    ``PiecewiseDesign`` with stored codes and the same standardised coordinates.
+    block of 64 windows are in memory only while the block is processed. Once the codes of the
+    remaining m features (``n * m`` bytes) fit into ``cache_bytes``, `keep` returns a
+    ``PiecewiseDesign`` that stores the codes and has the same standardised columns.
 
     Sums over rows are computed in blocks of a fixed size and in a fixed order, so results do not
     depend on the number of threads.
@@ -39,12 +39,12 @@ class PatchDesign(Design):
     sample_weight : array_like of shape (n,)
         Weights that sum to one and determine the means and scales of the columns.
     features : array_like of shape (m, 8), int, optional
-        Features to use; all features of the pool by default.
+        Features to use; by default, all features of the pool.
     n_bins : int, default 6
         Number of bins B, from 1 to 126.
     low, bin_width : array_like of shape (m,), optional
-        Left edge of the first bin and bin width for each feature; by default, `value_range`
-        computes them from the patches.
+        Left edge of the first bin, and bin width, for each feature. By default, they are computed
+        from the patches by `value_range`.
 
     Attributes
     ----------
@@ -104,8 +104,7 @@ class PatchDesign(Design):
     def codes(
         self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None
     ) -> npt.NDArray[np.uint8]:
-        """Compute the codes, of shape (r, k), of r patches and k features; all features by
-        default."""
+        """Compute the codes, of shape (r, k), of r patches and k features (by default, all)."""
         design = self if features is None else self._subset(np.asarray(features, dtype=np.int64))
         blocks = [
             codes[:, : len(block)].T.copy()
@@ -146,7 +145,7 @@ class PatchDesign(Design):
     def scores_and_gradient(  # type: ignore[no-untyped-def]
         self, coef, intercept, loss, y, sample_weight
     ):
-        """Compute the scores and the gradient as in the base class.
+        """Compute the gradient and the loss, as in the base class.
 
         For pointwise losses, the codes of each block are computed only once.
         """
@@ -169,7 +168,7 @@ class PatchDesign(Design):
         return self._from_ramps(ramps, residual_sum), residual_sum, value
 
     def keep(self, kept: npt.NDArray[np.int64]) -> Design:  # type: ignore[override]
-        """Return the design of the features at the given ascending positions.
+        """Return the design of the features at the given positions, in ascending order.
 
         The codes are stored if they fit into the cache.
         """
@@ -278,10 +277,10 @@ def value_range(
     n_bins: int,
     max_rows: int = 3000,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return the left edge of the first bin and the bin width for each feature.
+    """Compute the left edge of the first bin, and the bin width, for each feature.
 
-    The bins span the 0.1 to 99.9 percentiles of the values of the feature. At most ``max_rows``
-    evenly spaced patches are used. The width is 1 if the percentiles coincide.
+    The bins extend from the 0.1 to the 99.9 percentile of the values of the feature. At most
+    ``max_rows`` evenly spaced patches are used. The width is 1 if the percentiles coincide.
     """
     features = pool.check(features)
     sample = patches[
@@ -384,8 +383,8 @@ def block_scores(codes, unit, start, rises, total):  # type: ignore[no-untyped-d
 def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
     """Add ``sum_j residual[j] * clip(t_j - k, 0, 1)`` to ``ramps[f, k]``.
 
-    t_j is the position of the value of lane j among the bins. The compiler may reorder sums over
-    the lanes; the order is the same in every run.
+    t_j is the position of the value of lane j among the bins. The compiler may reorder the sums
+    over the lanes, but the order is the same in every run.
     """
     for first in range(0, ramps.shape[1], 6):
         base = np.float32(first)

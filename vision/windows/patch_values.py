@@ -1,4 +1,4 @@
-"""Values of features in given windows, evaluated in blocks of 64."""
+"""Values of features in given windows, computed in blocks of 64 windows."""
 
 from typing import NamedTuple
 
@@ -56,9 +56,9 @@ def block_tables(program: Program, layout: WindowLayout) -> BlockTables:
 
 @jit
 def load_pixels(patches, rows, pixels):  # type: ignore[no-untyped-def]
-    """Load the pixels of the given patches, one patch per lane; spare lanes repeat the last patch.
+    """Load the pixels of the given patches, one patch per lane.
 
-    ``patches`` has shape (n, (window + 2)**2 * 3).
+    ``patches`` has shape (n, (window + 2)**2 * 3). Unused lanes contain the last patch.
     """
     size = pixels.shape[0]
     for j in range(LANES):
@@ -99,8 +99,7 @@ def integrate(pixels, window, integral, inverse_sigma):  # type: ignore[no-untyp
 
 @jit
 def cell_histograms(pixels, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute the histograms of a program's cells, and 1 / norm of its blocks, in a block of
-    windows."""
+    """Compute the histograms of cells, and 1 / norm of blocks, in a block of windows."""
     cells, blocks, cell_side = program.cells, program.blocks, layout.cell
     patch = layout.window + 2
     length = np.empty(LANES, np.int32)
@@ -138,7 +137,7 @@ def cell_histograms(pixels, program, layout, histogram, inverse_norm):  # type: 
 
 @jit
 def fill_tables(patches, rows, program, tables):  # type: ignore[no-untyped-def]
-    """Fill all tables that the features of a block of patches require."""
+    """Fill all tables that are required to evaluate features in a block of patches."""
     load_pixels(patches, rows, tables.pixels)
     integrate(tables.pixels, tables.layout.window, tables.integral, tables.inverse_sigma)
     if program.cells.shape[0] > 0:
@@ -149,8 +148,7 @@ def fill_tables(patches, rows, program, tables):  # type: ignore[no-untyped-def]
 
 @jit
 def evaluate_block(program, tables, features):  # type: ignore[no-untyped-def]
-    """Write the values of at most ``_CHUNK`` features in a block of windows to the table of
-    values."""
+    """Write the values of at most ``_CHUNK`` features in a block of windows to the value table."""
     n_corners, weight, inverse_area = program.n_corners, program.weight, program.inverse_area
     cell, block, orientation = program.cell, program.block, program.orientation
     offsets, integral, inverse_sigma = tables.offsets, tables.integral, tables.inverse_sigma

@@ -14,8 +14,7 @@ _FIRST_STAGE = 8
 
 
 class ResponseTables(NamedTuple):
-    """Responses of one output to n features with B bins, in the form that the compiled loops
-    require."""
+    """Responses of one output to n features with B bins, in the form used by compiled loops."""
 
     low: npt.NDArray[np.float32]  # (n,)
     inverse_bin_width: npt.NDArray[np.float32]  # (n,)
@@ -27,10 +26,10 @@ class ResponseTables(NamedTuple):
 
 @dataclass(frozen=True)
 class Responses:
-    """Piecewise-linear responses of features, section 2.5.1 of Barbu et al. (2017) [1]_.
+    """Piecewise-linear responses to features, as in section 2.5.1 of Barbu et al. (2017) [1]_.
 
-    With B bins, the response to a feature is linear between its knots ``low + b * bin_width``, b =
-    0, ..., B, and constant outside them.
+    If there are B bins, the response to a feature is linear between its knots ``low + b *
+    bin_width``, b = 0, ..., B, and constant outside them.
 
     Parameters
     ----------
@@ -39,7 +38,7 @@ class Responses:
     bin_width : array_like of shape (n,), float
         Positive distance between the knots of each feature.
     values : (n, B + 1) or (n, B + 1, n_outputs) array_like of float
-        Responses at the knots; each feature must have at least two knots.
+        Responses at the knots. Each feature must have at least two knots.
 
     Raises
     ------
@@ -99,7 +98,7 @@ class Responses:
         return self.values.shape[2] if self.values.ndim == 3 else 1
 
     def check_length(self, n_features: int) -> None:
-        """Raise a ValueError unless there are responses for ``n_features`` features.
+        """Check that there are responses to ``n_features`` features; raise a ValueError if not.
 
         Parameters
         ----------
@@ -113,7 +112,7 @@ class Responses:
             )
 
     def take(self, rows: npt.ArrayLike) -> "Responses":
-        """Return the responses of some features, in the order of ``rows`` (positions).
+        """Return the responses to the features at the positions ``rows``, in this order.
 
         Parameters
         ----------
@@ -123,7 +122,7 @@ class Responses:
         Returns
         -------
         Responses
-            Responses of the given features.
+            Responses to the given features.
         """
         chosen = np.asarray(rows)
         return Responses(self.low[chosen], self.bin_width[chosen], self.values[chosen])
@@ -139,7 +138,7 @@ class Responses:
         Returns
         -------
         Responses
-            Responses of the mirrored features.
+            Responses to the mirrored features.
         """
         turned = signs < 0
         low = np.where(turned, -(self.low + self.n_bins * self.bin_width), self.low)
@@ -159,7 +158,7 @@ class Responses:
         Returns
         -------
         ResponseTables
-            Tables, which are views where possible.
+            Tables, which are views of the responses where possible.
         """
         values = np.ascontiguousarray(
             self.values if self.values.ndim == 2 else self.values[:, :, output]
@@ -178,7 +177,7 @@ class Responses:
     def running_sums(
         self, feature_values: npt.NDArray[np.float32], intercept: float, output: int = 0
     ) -> npt.NDArray[np.float32]:
-        """Return the running sum after each feature, in single precision and scan order.
+        """Compute the running sum after each feature in single precision, in the order of a scan.
 
         Parameters
         ----------
@@ -196,7 +195,7 @@ class Responses:
         Raises
         ------
         ValueError
-            If the number of features differs from that of the responses.
+            If the number of features differs from the number of responses.
         """
         self.check_length(feature_values.shape[1])
         sums = np.empty_like(feature_values)
@@ -207,7 +206,7 @@ class Responses:
 class CompiledModel(NamedTuple):
     """Sparse additive model of windows with n features and q outputs, compiled for scanning.
 
-    The stages form a cascade: windows rejected in one stage do not enter the next.
+    The stages form a cascade: windows that are rejected in one stage do not enter the next.
     """
 
     program: Program
@@ -231,8 +230,7 @@ def compile_model(
     intercept: npt.ArrayLike,
     thresholds: npt.ArrayLike | None = None,
 ) -> CompiledModel:
-    """Compile a model for scanning; the parameters and errors are those of
-    `annealed.vision.scan`."""
+    """Compile a model for scanning, with parameters and errors as in `annealed.vision.scan`."""
     n_features = len(program.channel)
     responses.check_length(n_features)
     tables = [responses.tables(q) for q in range(responses.n_outputs)]

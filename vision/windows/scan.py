@@ -1,8 +1,8 @@
-"""Scans of a level with a sparse additive model: all windows, a grid, or given windows.
+"""Scans of a level with a sparse additive model: all windows, a grid or given windows.
 
 The dense scan processes neighbouring windows of a row together and rejects windows early. If few
-windows of a group remain, the sparse scan finishes them. In the sparse scan, the windows in the
-lanes can be anywhere on the level. The windows that the cascade has not rejected are packed after
+windows of a group remain, they are processed further by the sparse scan, in which the windows in
+the lanes can be anywhere on the level. The windows that have not been rejected are packed after
 every stage, so that the lanes remain full. Orientation histograms are computed as soon as a feature
 requires them, either for the remaining windows or, if there are many, for the whole strip.
 """
@@ -33,7 +33,7 @@ def scan(
     """Score every window of a level.
 
     The score is the intercept plus the responses to the features, summed in the order of the
-    features. A window is rejected if its sum after feature t, including the intercept, is below
+    features. A window is rejected if its sum after any feature t, including the intercept, is below
     ``thresholds[t]``.
 
     Parameters
@@ -43,17 +43,17 @@ def scan(
     features : array_like of shape (n, 8), int
         Features of the pool.
     responses : Responses
-        Responses of these features, with one output.
+        Responses to these features, with one output.
     intercept : float
         Initial value of the sums.
     thresholds : array_like of shape (n,), optional
-        Rejection thresholds; -inf, the default, never rejects.
+        Rejection thresholds; by default, -inf, so that no window is rejected.
 
     Returns
     -------
     ndarray of shape (H, W), float32
-        Scores; entry (y, x) is the score of the window at pixel (x, y), or -inf if it is rejected.
-        See `annealed.vision.extract_patches` for the pixel of a window.
+        Scores. Entry (y, x) is the score of the window at pixel (x, y), or -inf if the window is
+        rejected. The pixel of a window is defined in `annealed.vision.extract_patches`.
 
     Raises
     ------
@@ -73,11 +73,11 @@ def scan_level(
 ) -> npt.NDArray[np.float32]:
     """Score every window of a level, or of a strip of a level, with a compiled model.
 
-    The result is as in `scan`. With a ``row_step`` of n, only every n-th row of the level is
-    scored, and with ``spans``, of shape (2, rows), only the columns from the first span to the
-    second; the other scores are -inf.
+    The result has the format of `scan`. If ``row_step`` is n, only every n-th row of the level is
+    scored. If ``spans``, of shape (2, rows), is given, only the columns from ``spans[0]`` to
+    ``spans[1] - 1`` of each row are scored. All other scores are -inf.
 
-    If the first features reject windows without requiring histograms, the sparse scan computes
+    If windows can be rejected by the first features without histograms, the sparse scan computes
     histograms only for the remaining windows.
     """
     out = np.full((channels.rows, channels.width), -np.inf, np.float32)
@@ -150,7 +150,7 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
 def score_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """Score the windows at n pixels of a level with the first output of a model.
+    """Score the windows at the given pixels of a level with the first output of a model.
 
     As in the dense scan, the score of a rejected window is -inf.
     """
@@ -163,7 +163,7 @@ def score_windows(
 def predict_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """Return all q outputs of a model for the windows at n pixels of a level.
+    """Compute all q outputs of a model for the windows at n pixels of a level.
 
     The model must not have rejection thresholds. The result is a float32 array of shape (n, q).
     """
@@ -189,7 +189,8 @@ def windows_around(
 ) -> npt.NDArray[np.int64]:
     """Return the distinct pixels of a level within ``reach`` of the given pixels in x and y.
 
-    The result has shape (n, 2). The pixels are in row order and lie within the rows of the tables.
+    The result has shape (n, 2). The pixels are sorted by row, and only pixels in the rows of the
+    tables are included.
     """
     x, y = (
         np.asarray(xs, dtype=np.int64) + reach,
@@ -263,8 +264,7 @@ def _places(
 
 @jit(forceinline=True)
 def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignore[no-untyped-def]
-    """Copy the histogram entries and 1 / norm of a HOG feature in a group of neighbouring
-    windows."""
+    """Copy the entries and 1 / norm of a HOG feature in a group of neighbouring windows."""
     first, norm_first = base + offsets[f, 0], base + offsets[f, 1]
     for j in range(np.uint64(LANES)):
         sums[j] = cells[first + j]
@@ -274,7 +274,7 @@ def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignor
 
 @jit(forceinline=True)
 def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
-    """Copy the histogram entries and 1 / norm of windows, given their positions in the tables."""
+    """Copy the entries and 1 / norm of a HOG feature in windows at given table positions."""
     first, norm_first = offsets[f, 0], offsets[f, 1]
     for j in range(np.uint64(n_lanes)):
         sums[j] = cells[cells_at[j] + first]
@@ -283,7 +283,7 @@ def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sum
 
 @jit(forceinline=True)
 def count_left(scores):  # type: ignore[no-untyped-def]
-    """Count the windows of the group that have not been rejected."""
+    """Count the windows in a group that have not been rejected."""
     left = 0
     for j in range(LANES):
         left += 1 if scores[j] > np.float32(-np.inf) else 0
@@ -328,9 +328,10 @@ def _scan_rows(model, tables, offsets, histograms, last_stage, grid, spans, out,
 def scan_rows(model, tables, offsets, histograms, last_stage, grid, spans, out, handed):  # type: ignore[no-untyped-def]
     """Score the windows of some rows with the stages before ``last_stage``.
 
-    The rows are every ``grid[1]``-th row, starting at row ``grid[0]``, the columns those between
-    the ``spans``, and neighbouring windows are processed in groups. If few windows of a group remain after a stage, `out` contains their
-    running sums and `handed` their next stage. The next stage is 0 for finished windows.
+    Every ``grid[1]``-th row is scored, starting at row ``grid[0]``, at the columns of its span, and
+    neighbouring windows are processed in groups. If few windows of a group remain after a stage,
+    their running sums are written to `out` and their next stage to `handed`. The next stage of
+    finished windows is 0.
     """
     n_corners, weight = model.program.n_corners, model.program.weight
     lines, rises, top = model.lines[0], model.rises[0], model.top
@@ -382,8 +383,7 @@ def scan_rows(model, tables, offsets, histograms, last_stage, grid, spans, out, 
 
 @jit
 def corner_offsets(program, tables, begin, end, offsets):  # type: ignore[no-untyped-def]
-    """Compute the positions of the corners of features ``begin`` to ``end - 1`` in the integral
-    image."""
+    """Compute the integral image positions of the corners of features ``begin`` to ``end - 1``."""
     n_corners, channel, corner_y, corner_x = (
         program.n_corners,
         program.channel,
@@ -469,7 +469,7 @@ def _responses(model, f, values):  # type: ignore[no-untyped-def]
 
 @jit(plain=_follow, by_size=False)
 def follow(model, tables, histograms, between, places, entered, scores):  # type: ignore[no-untyped-def]
-    """Evaluate windows in the stages of a cascade from ``between[0]`` to ``between[1] - 1``.
+    """Evaluate windows in the stages ``between[0]`` to ``between[1] - 1`` of a cascade.
 
     Each window starts at the stage in ``entered``. ``scores``, of shape (q, n), contains the
     running sums of all outputs. The first output determines which windows are rejected.

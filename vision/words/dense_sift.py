@@ -35,8 +35,8 @@ class Descriptors:
     sizes : ndarray of shape (n,), float32
         Diameters of the keypoints in pixels.
     values : ndarray of shape (n, 128), uint8
-        Descriptors with the axes in the order of OpenCV: row of cells, column of cells,
-        orientation. They are scaled to norm 512 unless the window is flat.
+        Descriptors, whose values are in the order of OpenCV: row of cells, column of cells,
+        orientation. Descriptors are scaled to norm 512 unless the window is flat.
     width, height : int
         Size of the image.
     """
@@ -61,7 +61,8 @@ class Descriptors:
     def quarters(self) -> np.ndarray:
         """Return the quarter of the image in which each keypoint lies.
 
-        Quarter 0 is top left, 1 top right, 2 bottom left, 3 bottom right.
+        Quarter 0 is at the top left, 1 at the top right, 2 at the bottom left, and 3 at the bottom
+        right.
 
         Returns
         -------
@@ -77,21 +78,22 @@ class Descriptors:
 class DenseSift:
     """Upright SIFT descriptors [1]_ on a grid.
 
-    The value of a descriptor for a cell and an orientation is the gradient magnitude, distributed
-    linearly over the two nearest orientations and the nearest cells, and weighted by a Gaussian
-    window. Both weightings are separable, so the eight orientation maps of the image are summed
-    first along the rows of the grid and then along its columns, for all keypoints together. The
-    sums equal those of OpenCV's descriptor for a keypoint with angle 0 in octave 0.
+    The value of a descriptor for a cell and an orientation is the sum of gradient magnitudes, which
+    are distributed linearly over the two nearest orientations and the nearest cells and weighted by
+    a Gaussian window. Both weightings are separable, so the eight orientation maps of the image are
+    summed first along the rows and then along the columns of the grid, for all keypoints together.
+    The sums equal those of OpenCV's descriptor for a keypoint with angle 0 in octave 0.
 
     Parameters
     ----------
     sizes : tuple of float, default (4.0, 6.0, 9.0, 13.0)
-        Diameters of the keypoints in pixels (``cv2.KeyPoint.size``). A cell is 1.5 times as wide as
-        the diameter, and a descriptor is 4 cells wide.
+        Diameters of the keypoints, in pixels (``cv2.KeyPoint.size``). The width of a cell is 1.5
+        times the diameter, and a descriptor is 4 cells wide.
     step : int, default 8
         Distance between keypoints in pixels, at least 1.
     sigma : float, default 1.6
-        Blur of the smoothed image in pixels, above 0.5. The blur of the input is assumed to be 0.5.
+        Standard deviation of the blur of the smoothed image, in pixels, above 0.5. The blur of the
+        input is assumed to be 0.5 pixels.
 
     Raises
     ------
@@ -149,7 +151,7 @@ class DenseSift:
         Returns
         -------
         Descriptors
-            Descriptors ordered by size and, for each size, in row order.
+            Descriptors, ordered by size and, for each size, by row.
         """
         grey = cv2.cvtColor(as_rgb(image), cv2.COLOR_RGB2GRAY).astype(np.float32)
         # Lowe's base image; the camera is assumed to have blurred it by 0.5 already.

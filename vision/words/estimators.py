@@ -18,9 +18,9 @@ _COARSE_STEPS, _FINE_STEPS = 15, 8  # k-means steps on the first and second leve
 
 
 def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return the index (int32) of the centre nearest to each point.
+    """Return the index (int32) of the centre that is nearest to each point.
 
-    It is computed by matrix products over blocks of points: the nearest centre c of a point x
+    It is computed by matrix products for blocks of points, since the centre c nearest to a point x
     maximises x . c - c . c / 2.
     """
     half = 0.5 * np.einsum("ij,ij->i", centres, centres)
@@ -33,8 +33,7 @@ def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
-    """Return the centres after ``n_steps`` steps of k-means; a centre without points does not
-    move."""
+    """Return the centres after ``n_steps`` steps of k-means; centres without points do not move."""
     for _ in range(n_steps):
         labels = nearest_centres(points, centres)
         counts = np.bincount(labels, minlength=len(centres))
@@ -72,8 +71,8 @@ class _Transformer(TransformerMixin, BaseEstimator):
 class VisualWords(_Transformer, WordCounts):
     """Transformer that converts images to normalised frequencies of visual words [1]_.
 
-    Words are counted over the whole image and its four quarters [2]_. They are the centres of
-    two-level k-means on rooted SIFT descriptors [3]_.
+    Words are counted in the whole image and in its four quarters [2]_. They are the centres of
+    two-level k-means on the square roots of SIFT descriptors [3]_.
 
     Parameters
     ----------
@@ -83,27 +82,27 @@ class VisualWords(_Transformer, WordCounts):
         Whether to add the frequencies in the four quarters of the image, as in the 1 x 1 and 2 x 2
         grids of Ma (thesis), section 4.1.2.
     mirror : bool, default True
-        Whether to count the words of both the image and its mirror image, since the direction in
-        which an animal faces does not identify it.
+        Whether to count the words in both the image and its mirror image, since the direction that
+        an animal faces does not depend on its class.
     power : float, default 0.25
         Power in (0, 1] to which counts are raised before rows are scaled to length 1, so that a
-        texture that fills the image does not dominate. With 1, the frequencies are proportional to
-        the counts.
+        texture that fills the image does not dominate. If it is 1, the frequencies are proportional
+        to the counts.
     n_probes : int, default 8
-        Number of cells, out of about sqrt(``n_words``), that are searched for the nearest word of a
-        descriptor. The nearest cells are searched. Searching more cells is slower but more
-        accurate. With 8 of 70 cells, 99% of the descriptors are assigned to their nearest word.
+        Number of nearest cells, out of about sqrt(``n_words``), that are searched for the word
+        nearest to a descriptor. Searching more cells is slower but more accurate. With 8 of 70
+        cells, 99% of the descriptors are assigned to their nearest word.
     descriptors_per_image : int, default 300
         Number of descriptors drawn at random from each image to learn the vocabulary.
     lloyd_steps : int, default 1
-        Number of k-means steps over the whole vocabulary, after the two levels.
+        Number of k-means steps on the whole vocabulary after the two levels.
     random_state : int, RandomState or None, default None
-        Random seed of the descriptor sample and of the clustering.
+        Random seed for sampling descriptors and for clustering.
 
     Attributes
     ----------
     words_ : ndarray of shape (n_words, 128), uint8
-        Words, ordered by cell, as rooted descriptors multiplied by 255.
+        Words, ordered by cell, as square roots of descriptors multiplied by 255.
     cell_starts_ : ndarray of shape (n_cells + 1,), int64
         Index of the first word of each cell, followed by the number of words.
 
@@ -131,8 +130,8 @@ class VisualWords(_Transformer, WordCounts):
         Parameters
         ----------
         X : iterable of Descriptors
-            Descriptors, one object per image. If this is a generator, not all of them are in memory
-            at once.
+            Descriptors, one object per image. If this is a generator, not all descriptors are in
+            memory at the same time.
         y : None
             Ignored.
 
@@ -196,8 +195,8 @@ class PetFeatures(_Transformer, PetColumns):
 
     The columns are visual words in five spatial bins, words of the head, and a joint colour
     histogram. With 5,000 words, there are 25,000 + 5,000 + 1,000 = 31,000 columns, as in Ma
-    (thesis) [1]_. The whole image and the head have separate vocabularies. The head's columns are
-    zero for photographs without a head box. Each of the three parts is scaled to length 1.
+    (thesis) [1]_. The whole image and the head have separate vocabularies. The columns of the head
+    are zero for photographs without a head box. Each of the three parts is scaled to length 1.
 
     Parameters
     ----------
@@ -206,10 +205,10 @@ class PetFeatures(_Transformer, PetColumns):
     heads : bool, default True
         Whether to use words of the head.
     side : int, default 400
-        Length in pixels to which the longer side of each photograph is resized, because the words
-        have a fixed size.
+        Length, in pixels, to which the longer side of each photograph is resized. This is necessary
+        because words have a fixed size.
     head_side : int, default 128
-        Side in pixels of the square to which the head is resized.
+        Side, in pixels, of the square to which the head is resized.
     random_state : int, RandomState or None, default None
         Random seed of the vocabularies.
 

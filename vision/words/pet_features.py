@@ -19,7 +19,7 @@ N_SHADES = 10  # number of shades of each colour channel
 class Box(NamedTuple):
     """Box in an image.
 
-    The coordinates are those of the outer edges of its outermost pixels.
+    The coordinates refer to the outer edges of its outermost pixels.
     """
 
     x_min: float
@@ -68,19 +68,19 @@ class Photograph:
     head: tuple[float, float, float, float] | None = None
 
     def resized(self, side: int) -> "Photograph":
-        """Return the photograph with its longer side resized to ``side`` pixels.
+        """Resize the photograph so that its longer side has ``side`` pixels.
 
         The head box is checked and scaled with the image.
 
         Parameters
         ----------
         side : int
-            Longer side in pixels.
+            Length of the longer side in pixels.
 
         Returns
         -------
         Photograph
-            Resized photograph; the same object if nothing changes.
+            Resized photograph. If the size does not change, this is the same object.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class Photograph:
         return Photograph(pixels, head)
 
     def head_image(self, side: int) -> np.ndarray | None:
-        """Return the head as a square RGB image, or None if there is no box.
+        """Return the head as a square RGB image, or None if the photograph has no head box.
 
         Parameters
         ----------
@@ -129,9 +129,9 @@ class Photograph:
 
 
 def shade_bins(image: npt.ArrayLike) -> np.ndarray:
-    """Return the colour bin of each pixel, an array of shape (H, W).
+    """Return the colour bin of each pixel, as an array of shape (H, W).
 
-    The bin is 100 red + 10 green + blue, where a value v has the shade floor(10 v / 256).
+    The bin is 100 red + 10 green + blue, where each value v is replaced by floor(10 v / 256).
     """
     shades = (as_rgb(image).astype(np.int32) * N_SHADES) >> 8
     return shades @ np.array([N_SHADES**2, N_SHADES, 1], np.int32)
@@ -148,13 +148,13 @@ def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray of shape (1000,), int64
-        Number of pixels in each of :func:`shade_bins`.
+        Number of pixels in each bin (see :func:`shade_bins`).
     """
     return np.bincount(shade_bins(image).ravel(), minlength=N_SHADES**3)
 
 
 class PetColumns(ImageRows):
-    """Features of photographs with given vocabularies.
+    """Features of photographs, based on given vocabularies.
 
     The parameters and attributes are those of :class:`.estimators.PetFeatures`, which learns the
     vocabularies.
@@ -182,7 +182,7 @@ class PetColumns(ImageRows):
         self.random_state = random_state
 
     def describe(self, photograph: Photograph) -> Descriptors:
-        """Return the descriptors of the whole image, in pixels of ``photograph.resized(side)``.
+        """Compute the descriptors of the whole image, in pixels of the resized photograph.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class PetColumns(ImageRows):
         return self.sift.describe(photograph.resized(self.side).image)
 
     def describe_head(self, photograph: Photograph) -> Descriptors | None:
-        """Return the descriptors of the head, in pixels of its crop; None if there is no box.
+        """Compute the descriptors of the head, in pixels of its crop, or None without a head box.
 
         Parameters
         ----------
@@ -240,5 +240,5 @@ class PetColumns(ImageRows):
 
     @property
     def n_whole(self) -> int:
-        """Number of columns for the words of the whole image, which come first."""
+        """Number of columns for words of the whole image, which precede the other columns."""
         return 5 * self.n_words

@@ -15,10 +15,10 @@ BINS = ("", "top left", "top right", "bottom left", "bottom right")
 
 
 def rooted(descriptors: np.ndarray) -> np.ndarray:
-    """Compute the square roots of descriptors, scaled to length 1, as float32.
+    """Compute the square roots of descriptors as float32 vectors of length 1.
 
-    Euclidean distances between them are Hellinger distances; see Arandjelovic and Zisserman (2012),
-    cited in :class:`VisualWords`.
+    Euclidean distances between these vectors are Hellinger distances between the descriptors; see
+    Arandjelovic and Zisserman (2012), cited in :class:`VisualWords`.
     """
     roots = np.sqrt(descriptors, dtype=np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", roots, roots))
@@ -29,13 +29,13 @@ def rooted(descriptors: np.ndarray) -> np.ndarray:
 def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
     """Concatenate rows into a sparse matrix.
 
-    The arrays grow in place, since joining many small matrices would require twice the memory, most
-    of which would not be released.
+    The arrays are enlarged in place, since joining many small matrices would require twice the
+    memory, most of which would not be released.
 
     Parameters
     ----------
     rows : iterable of ndarray of shape (n_columns,)
-        Rows, read once and in order.
+        Rows, which are read once and in order.
     n_columns : int
 
     Returns
@@ -65,7 +65,7 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
 class ImageRows:
     """Base class that converts images to sparse rows for a given vocabulary.
 
-    Images are processed one at a time. A trained model requires only this part of the transformers,
+    Images are processed one at a time. A trained model requires only this part of a transformer,
     which does not import scikit-learn.
     """
 
@@ -110,8 +110,8 @@ class ImageRows:
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return the names of the columns.
 
-        Examples are ``word 17``, ``word 17 top left``, ``head word 17`` and ``colour 3 0 9`` (red,
-        green, blue).
+        Examples are ``word 17``, ``word 17 top left``, ``head word 17``, and ``colour 3 0 9`` (for
+        red, green and blue).
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class ImageRows:
 
 @dataclass(eq=False, repr=False)
 class WordCounts(ImageRows):
-    """Word frequencies of images for a given vocabulary.
+    """Word frequencies in images, for a given vocabulary.
 
     The parameters and attributes are those of :class:`.estimators.VisualWords`, which learns the
     vocabulary.
@@ -162,7 +162,7 @@ class WordCounts(ImageRows):
     random_state: Any = None
 
     def set_vocabulary(self, words: np.ndarray, cell_starts: np.ndarray) -> Self:
-        """Set the vocabulary and derive the search tables from it.
+        """Set the vocabulary, and derive the search tables from it.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class WordCounts(ImageRows):
         return nearest
 
     def occurrences(self, image: Descriptors) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the keypoint, word and quarter of each word that occurs in an image.
+        """Return the keypoint, word and quarter of each occurrence of a word in an image.
 
         Parameters
         ----------
@@ -231,12 +231,12 @@ class WordCounts(ImageRows):
         Returns
         -------
         keypoints : ndarray of shape (n,), int64
-            Rows of ``image``. If ``mirror`` is set, each row occurs twice, the second time for the
-            mirror image.
+            Keypoints, as rows of ``image``. If ``mirror`` is set, each row occurs twice; its second
+            occurrence refers to the mirror image.
         words : ndarray of shape (n,), int32
         quarters : ndarray of shape (n,), int64
-            Quarter of each word: 0 is top left, 1 top right, 2 bottom left and 3 bottom right. In
-            the second occurrence, it is a quarter of the mirror image.
+            Quarter in which each word lies, as in :meth:`.Descriptors.quarters`. For the second
+            occurrence of a row, it is a quarter of the mirror image.
         """
         n = len(image.values)
         views = [image, image.mirrored()] if self.mirror else [image]
@@ -245,7 +245,7 @@ class WordCounts(ImageRows):
         return np.tile(np.arange(n), len(views)), words, quarters
 
     def counts(self, image: Descriptors) -> np.ndarray:
-        """Count each word in one image, with the counts of the spatial bins concatenated.
+        """Count each word in an image; the counts of the spatial bins are concatenated.
 
         Parameters
         ----------
@@ -275,6 +275,6 @@ class WordCounts(ImageRows):
 
 
 def frequencies(counts: np.ndarray, power: float) -> np.ndarray:
-    """Raise counts to a power, and scale the resulting vector to length 1 (float32)."""
+    """Raise counts to a power, and scale the resulting float32 vector to length 1."""
     values = counts.astype(np.float64) ** power
     return (values / max(float(np.linalg.norm(values)), 1e-12)).astype(np.float32)

@@ -20,7 +20,7 @@ from ...compilation import jit
 
 
 class AtomPrior(NamedTuple):
-    """Constants of the prior.
+    """Constants of the prior of the atoms.
 
     The number of atoms has a Poisson distribution with mean ``expected``, truncated at the maximum
     number.
@@ -37,7 +37,7 @@ class AtomPrior(NamedTuple):
 
 
 class Atoms(NamedTuple):
-    """Storage for ``len(length)`` atoms; a chain uses the leading entries."""
+    """Storage for ``len(length)`` atoms, of which a chain uses the first ones."""
 
     columns: np.ndarray  # (max_components, max_order) int64
     length: np.ndarray  # (max_components,) int64
@@ -54,9 +54,9 @@ def empty_atoms(max_components: int, max_order: int) -> Atoms:
 def transitions(
     atoms: Atoms, size: int, skip: int, column: int, following: int, max_order: int
 ) -> tuple[int, int, int]:
-    """Count the transitions from a column in the first ``size`` atoms, except for ``skip``.
+    """Count the transitions from a column in the first ``size`` atoms, excluding the atom ``skip``.
 
-    The results are the counts of all transitions, of transitions to the null state, and of
+    The function returns the number of all transitions, of transitions to the null state, and of
     transitions to ``following``.
     """
     total, stops, hits = 0, 0, 0
@@ -106,7 +106,7 @@ def draw_following(
     may_stop: bool,
     rng: np.random.Generator,
 ) -> int:
-    """Draw the column that follows ``column``, or -1 for the null state if ``may_stop`` is set."""
+    """Draw the column that follows ``column``, or possibly -1 (the end) if ``may_stop`` is set."""
     total, stops, _ = transitions(atoms, size, skip, column, -1, prior.max_order)
     u = rng.random() * (
         prior.step_mass + total - stops + (prior.stop_mass + stops if may_stop else 0.0)
@@ -134,9 +134,9 @@ def draw_sequence(
     prior: AtomPrior,
     rng: np.random.Generator,
 ) -> int:
-    """Draw ``columns`` from the predictive distribution and return their number.
+    """Draw a sequence of columns from the predictive distribution, and return its length.
 
-    The number is 0 if a column was drawn twice.
+    The length is 0 if a column is drawn twice.
     """
     others = size - 1 if skip >= 0 else size
     u = rng.random() * (prior.start_mass + others)

@@ -60,7 +60,7 @@ def _basic_r_hat(traces: np.ndarray) -> float:
 def effective_sample_size(traces: np.ndarray) -> float:
     """Compute the effective sample size from the autocorrelations of the ranks.
 
-    It is the number of independent draws that would estimate the mean equally well.
+    This is the number of independent draws that would estimate the mean with the same accuracy.
 
     Parameters
     ----------

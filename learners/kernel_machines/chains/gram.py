@@ -121,7 +121,7 @@ def atom_features(
     phase: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Compute the cosine and sine of an atom's phase in the N columns of ``XT``."""
+    """Compute the cosine and sine of an atom's phase for each of the N columns of ``XT``."""
     x, w = XT[columns[0]], omega[0]
     for i in range(len(phase)):
         phase[i] = w * x[i]
@@ -151,9 +151,9 @@ def _two_dots(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[float, float
 
 @jit
 def invert(A: np.ndarray, n: int) -> float:
-    """Invert the leading n x n block of a positive definite matrix in place (Cholesky).
+    """Invert the leading n x n block of a positive definite matrix in place.
 
-    The log determinant is returned.
+    The inverse is computed by a Cholesky decomposition, and the log determinant is returned.
     """
     logdet = 0.0
     for j in range(n):
@@ -202,7 +202,7 @@ def refresh(gram: Gram, size: int, precision: float) -> None:
 def evaluate(
     gram: Gram, size: int, removed: int, adds: bool, precision: float, weighted: np.ndarray
 ) -> tuple[float, float]:
-    """Compute the changes in log det A and c' A^-1 c that a move would cause; see :class:`Gram`.
+    """Compute the changes that a move would cause in log det A and c' A^-1 c (see :class:`Gram`).
 
     The move removes the atom ``removed`` (-1 for none) and adds the features ``added``. The work
     arrays then contain the values that :func:`commit` requires.
@@ -276,7 +276,7 @@ def evaluate(
 def commit(
     gram: Gram, size: int, removed: int, adds: bool, logdet: float, quad: np.ndarray
 ) -> None:
-    """Apply the move that was last examined by :func:`evaluate`.
+    """Apply the move that was last passed to :func:`evaluate`.
 
     A removed atom is replaced by the last atom.
     """

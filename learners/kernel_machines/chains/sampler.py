@@ -43,7 +43,7 @@ class ChainSamples(NamedTuple):
 
 @dataclass
 class Chain:
-    """Result of a chain."""
+    """Result of running a chain."""
 
     kept: ChainSamples
     trace: np.ndarray  # (n_traced, 2): log likelihood and number of atoms during the whole run
@@ -86,7 +86,7 @@ def run_chain(
     XT : ndarray of shape (p, N)
         Standardised columns.
     y : ndarray of shape (N,)
-        Target, as ``likelihood`` requires.
+        Target, in the form that ``likelihood`` requires.
     prior : AtomPrior
         Prior of the atoms.
     table : Table
@@ -107,7 +107,7 @@ def run_chain(
     probabilities : ndarray of shape (9,)
         Probability of each move.
     greedy : bool
-        Whether to accept improvements only.
+        Whether to accept only moves that improve the posterior.
 
     Returns
     -------
@@ -239,7 +239,7 @@ def log_prior(atoms: Atoms, size: int, prior: AtomPrior) -> float:
 def replace_atom(
     atoms: Atoms, size: int, removed: int, n: int, columns: np.ndarray, omega: np.ndarray
 ) -> int:
-    """Apply a move to the atoms, and return their new number."""
+    """Apply a move to the atoms, and return the new number of atoms."""
     if n == 0:
         last = size - 1
         atoms.columns[removed] = atoms.columns[last]

@@ -20,7 +20,7 @@ MAX_NEIGHBOURS, MIN_CORRELATION = 10, 0.3
 
 
 class Table(NamedTuple):
-    """Weights of column sets and of single columns, and the columns correlated with each column."""
+    """Proposal weights of column sets and columns, and the columns correlated with each column."""
 
     keys: (
         np.ndarray

@@ -1,4 +1,4 @@
-"""Assembly of the candidates of all anchors into instances.
+"""Assembly of instances from the candidates of all anchors.
 
 Every pair of candidates of different anchors, together with one of a few template shapes,
 determines a similarity transform and the expected positions of the other anchors. Candidates near
@@ -51,7 +51,7 @@ _SAME_TRANSFORM = 0.25
 
 
 class Assembly(StrEnum):
-    """Type of shape model by which candidates are assembled into instances."""
+    """Type of the shape model with which candidates are assembled into instances."""
 
     #: No assembly: each keypoint is detected separately.
     NONE = "none"
@@ -63,16 +63,16 @@ class Assembly(StrEnum):
 
 @dataclass(frozen=True)
 class Candidates:
-    """Local maxima of all anchors.
+    """Candidates for anchors: local maxima of the scores of all anchors.
 
     Attributes
     ----------
     anchor : ndarray of shape (n,), int64
-        Index of the anchor in the shape model.
+        Index of each candidate's anchor in the shape model.
     position : ndarray of shape (n,), complex
         Positions in image pixels.
     log_odds : ndarray of shape (n,), float64
-        Log-odds that the candidate is an anchor of a face, computed from the detector's score.
+        Log-odds that each candidate is an anchor of a face, computed from the detector's score.
     reference_length : ndarray of shape (n,), float64
         Reference length in image pixels, computed from the size of the window.
     """
@@ -93,13 +93,14 @@ class Hypothesis:
     Attributes
     ----------
     rows : ndarray of shape (m,), int64
-        Rows of the candidates, at most one per anchor.
+        Indices of the candidates, at most one per anchor.
     score : float
         Sum over the candidates of the amounts by which their log-odds exceed the minimum.
     points : ndarray of shape (n,), complex
         All points of the completed shape, in image pixels.
     reference_length : float
-        Reference length of an object of this size, seen from the front, in image pixels."""
+        Reference length, in image pixels, that an object of this size has when seen from the
+        front."""
 
     rows: np.ndarray
     score: float
@@ -109,24 +110,25 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Assembler:
-    """Assembler of candidates into faces.
+    """Assembler that combines candidates into faces.
 
     Parameters
     ----------
     shape : ShapeModel
-        Shape model with the anchors first, then the other points.
+        Shape model in which the anchors precede the other points.
     templates : ndarray of shape (n_templates, n_anchors), complex
         Anchors of typical shapes, in units of the reference length. The first template is the mean
         shape.
     rigid : RigidModel
         Rigid model of the same points.
     slope, offset : ndarray of shape (n_anchors,) or (n_anchors + 1,)
-        Coefficients of the log-odds of a candidate, which are slope times score plus offset. If
-        whole objects are also detected, the last coefficients belong to them.
+        Coefficients of the log-odds of a candidate: slope * score + offset. If whole objects are
+        also detected, the last coefficients refer to them.
     min_log_odds : float
         Minimum log-odds of a candidate.
     max_turn : float
-        Maximum rotation of a pair in radians. Pairs with a larger rotation are ignored.
+        Maximum rotation of a pair of candidates, in radians. Pairs with a larger rotation are
+        ignored.
     """
 
     shape: ShapeModel
@@ -170,7 +172,7 @@ class Assembler:
     def whole_objects(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
         """Return the whole objects among the local maxima.
 
-        They are candidates of an additional anchor, the centre of the object.
+        These are candidates for an additional anchor, the centre of the object.
         """
         n = len(self.shape.anchors)
         if len(self.slope) == n or WHOLE not in maxima:
@@ -452,7 +454,8 @@ def _support_at(
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
     """Return the first n distinct transforms of an array of shape (m, 4).
 
-    Each row contains the scale and rotation, followed by the translation, each as x and y.
+    Each row contains the complex factor (scale and rotation) and the complex translation, each as
+    its x and y components.
     """
     kept: list[int] = []
     free = np.ones(len(transforms), bool)

@@ -42,28 +42,29 @@ def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
 
 
 def box_around(points: np.ndarray) -> tuple[float, float, float, float]:
-    """Compute the box x0, y0, x1, y1 around n complex points."""
+    """Compute the bounding box x0, y0, x1, y1 of n points, given as complex numbers."""
     x, y = points.real, points.imag
     return float(x.min()), float(y.min()), float(x.max()), float(y.max())
 
 
 @dataclass(frozen=True)
 class InstanceProbabilities:
-    """Logistic regressions fitted to photographs held out from training.
+    """Logistic regressions for probabilities, fitted to photographs held out from training.
 
     Parameters
     ----------
     face : ndarray of shape (5,)
-        Coefficients of the log-odds that an instance is an object. They are the weights of the
+        Coefficients of the log-odds that an instance is a true object. They are the weights of the
         classifier's score, the sum of the anchors' log-odds, the logarithm of the reference length
         and the absolute yaw, followed by a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
         Coefficients of the log-odds that the distance of a keypoint from its true position is at
         most 10% or 5% of the reference length, given a true face. The columns are the weights of
         seven inputs, followed by a constant. The inputs are the log-odds of the face, the log-odds
-        of the keypoint's detection, whether there is such a detection, its distance from the
-        refined point in tenths of the reference length, the logarithm of the distance between two
-        refinements, the absolute yaw of the face and the logarithm of the reference length.
+        of the keypoint's detection, an indicator of whether there is such a detection, its distance
+        from the refined point in tenths of the reference length, the logarithm of the distance
+        between the results of two refinements, the absolute yaw of the face, and the logarithm of
+        the reference length.
     alone : float
         Constant that is added to the log-odds of a detection that does not belong to an assembled
         face.
@@ -105,23 +106,23 @@ class Instance:
     Parameters
     ----------
     probability : float
-        Probability that the instance is an object.
+        Probability that the instance is a true object.
     pose : Pose
         Yaw, pitch and roll in radians.
     box : tuple of float
-        Box x0, y0, x1, y1 around all points, in image pixels.
+        Bounding box x0, y0, x1, y1 of all points, in image pixels.
     keypoints : dict of str to InstancePoint
         Keypoints by name.
     landmarks : ndarray of shape (n, 2)
         All points that are refined together, in image pixels. They are the 68 points of the iBUG
         scheme if the model was trained on them.
     reference_length : float
-        Reference length of an object of this size, seen from the front, in image pixels.
+        Reference length, in image pixels, that an object of this size has when seen from the front.
     support : float
         Sum of the amounts by which the log-odds of the detected keypoints and of the whole object
-        exceed the minimum. The probability depends on it.
+        exceed the minimum. It is an input of the probability.
     person : int or None, default None
-        Number of the person in a video, counted from 1. It is the same in all frames.
+        Number of the person in a video, starting at 1. It is the same in all frames.
     appearance : ndarray of shape (n, 128) or None, default None
         Gradient histograms around the points, for comparing faces in different frames.
     track : int or None, default None
@@ -155,7 +156,7 @@ class Instance:
         Parameters
         ----------
         names : sequence of str, optional
-            Keypoint names; all by default.
+            Keypoint names; by default, all keypoints.
 
         Returns
         -------
@@ -215,9 +216,9 @@ class FoundInstances(NamedTuple):
     ----------
     instances : list of Instance
     complete : bool
-        Whether there is a face, and no further likely hypothesis.
+        Whether there is a face and there are no other likely hypotheses.
     doubtful : list of tuple of float
-        Boxes x0, y0, x1, y1 of likely hypotheses next to a face.
+        Bounding boxes x0, y0, x1, y1 of other likely hypotheses, if there is a face.
     """
 
     instances: list[Instance]
@@ -264,21 +265,21 @@ class RefinedShape:
 
 @dataclass(frozen=True)
 class InstanceFinder:
-    """Finder of whole objects, given candidates of some keypoints (the anchors).
+    """Finder of whole objects, given candidates for some of the keypoints (the anchors).
 
     Parameters
     ----------
     assembler : Assembler
     regressor : ShapeRegressor
     keypoints : tuple of str
-        Names of the reported keypoints, with the anchors first.
+        Names of the reported keypoints, beginning with the anchors.
     classifier : ShapeClassifier or None
         Classifier of shapes; None during training.
     probabilities : InstanceProbabilities or None
         Models of the probabilities; None during training.
     own_weight : ndarray of shape (n_anchors,)
-        Weight of an anchor's detection in its reported position. The refined point has the
-        remaining weight.
+        Weight of each anchor's detection in the reported position of the anchor. The refined point
+        has the remaining weight.
     own_radius : float
         Maximum distance of an anchor's detection from the refined point, in reference lengths.
     min_support : float
@@ -300,12 +301,12 @@ class InstanceFinder:
 
     @property
     def anchors(self) -> list[str]:
-        """Names of the keypoints that are detected."""
+        """Names of the anchors, which are the detected keypoints."""
         return list(self.keypoints[: len(self.assembler.shape.anchors)])
 
     @property
     def trained(self) -> InstanceProbabilities:
-        """Return the probabilities; raise a ValueError if they are not trained."""
+        """Return the probability models, or raise a ValueError if they are not trained."""
         if self.probabilities is None:
             raise ValueError(
                 "the model was not trained to predict probabilities; expected a fully trained model"
@@ -324,7 +325,7 @@ class InstanceFinder:
         levels: Sequence[Level],
         min_log_odds: float = -np.inf,
     ) -> RefinedShape:
-        """Refine all n points (complex numbers) of a face in a pyramid.
+        """Refine all points of a face, given as n complex numbers, in a pyramid.
 
         ``support`` is the score of the hypothesis. The last stages are skipped if the log-odds
         would remain below ``min_log_odds``.
@@ -345,7 +346,7 @@ class InstanceFinder:
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine a second time, starting from the mean shape at the same position.
 
-        The mean of both results and their distance are returned.
+        The function returns the mean of the two results and the distances between them.
         """
         start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
         points, _ = self.regressor.refine(levels, start)
@@ -363,10 +364,10 @@ class InstanceFinder:
     ) -> np.ndarray:
         """Return the whole objects that resemble a face, and the objects near them.
 
-        The objects have shape (n, 4), with the columns x, y, score and scale. An object is
-        considered to resemble a face if its score plus the score of the shape classifier is at
-        least ``min_score``. The classifier is applied after the first stages of refining the mean
-        shape at the object. At most the best ``2 * MAX_INSTANCES`` of these objects are used.
+        Objects are rows of an array of shape (n, 4), with the columns x, y, score and scale. An
+        object is considered to resemble a face if its score plus the score of the shape classifier
+        is at least ``min_score``. The classifier is applied after the first stages of refining the
+        mean shape at the object. At most the best ``2 * MAX_INSTANCES`` of these objects are used.
         Objects within a reference length of them are also returned.
         """
         if self.classifier is None:
@@ -409,7 +410,7 @@ class InstanceFinder:
         min_probability : float, default 0.5
             Minimum probability of a face; 0 returns all hypotheses.
         assembly : {"2d", "3d"}, optional
-            Assembly of candidates; the default is set by the model.
+            Assembly of candidates; by default, that of the model.
 
         Returns
         -------
@@ -471,7 +472,7 @@ class InstanceFinder:
     def with_whole(
         self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
     ) -> list[Hypothesis]:
-        """Return the best n hypotheses after adding detected whole objects.
+        """Return the n best hypotheses after taking the detected whole objects into account.
 
         A whole object increases the support of the hypotheses at its position. It also yields a
         separate hypothesis, which starts from the mean shape.
@@ -494,7 +495,7 @@ class InstanceFinder:
         return [made for made in hypotheses if made.score >= min_support][:n]
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
-        """Refine the mean shape in a box x0, y0, x1, y1 to obtain a face without any candidates."""
+        """Locate a face in a box x0, y0, x1, y1 without candidates, by refining the mean shape."""
         mean = self.regressor.mean_points
         size = max(
             float(
@@ -517,8 +518,7 @@ class InstanceFinder:
     def own_detections(
         self, refined: RefinedShape, candidates: Candidates
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the positions (complex numbers) and log-odds of the detections of a face's
-        keypoints.
+        """Return the complex positions and the log-odds of the detections of a face's keypoints.
 
         They are NaN for keypoints without a detection.
         """
@@ -591,7 +591,7 @@ class InstanceFinder:
     def point_inputs(
         self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
     ) -> np.ndarray:
-        """Compute the inputs of the probabilities of an instance's points after two refinements.
+        """Compute the inputs of the probabilities of an instance's keypoints after two refinements.
 
         The result has shape (n_keypoints, 8). ``positions`` contains the detections of the
         keypoints, or NaN for keypoints without a detection.
@@ -619,9 +619,10 @@ class InstanceFinder:
 
 
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
-    """Return the distinct faces of a list that is sorted by decreasing probability.
+    """Return the distinct faces in a list that is sorted by decreasing probability.
 
-    A face is dropped if it coincides with, or is at the same position as, a more probable face.
+    A face is dropped if its keypoints coincide with those of a more probable face, or if it is at
+    the same position.
 
     Parameters
     ----------
@@ -633,7 +634,7 @@ def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) ->
     Returns
     -------
     list of int
-        Indices of the distinct faces in the list.
+        Indices of the distinct faces.
     """
     kept: list[int] = []
     for i, points in enumerate(keypoints):

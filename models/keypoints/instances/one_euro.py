@@ -28,7 +28,7 @@ class OneEuroFilter:
     Parameters
     ----------
     cutoff : float, default 0.5
-        Positive cut-off frequency at rest, in Hz. Lower values smooth more.
+        Positive cut-off frequency at rest, in Hz. Lower values smooth more strongly.
     speed_coefficient : float, default 5.0
         Increase in the cut-off frequency, in Hz, for a speed of one ``scale`` per second. Higher
         values reduce the lag. With the defaults, the lag at this speed is 29 milliseconds.

@@ -49,11 +49,11 @@ class SimilarityTransform:
         return abs(self.scale_rotation)
 
     def to_image(self, shape: np.ndarray) -> np.ndarray:
-        """Convert complex shape coordinates to complex image coordinates."""
+        """Convert shape coordinates to image coordinates, both given as complex numbers."""
         return self.scale_rotation * shape + self.translation
 
     def to_shape(self, image: np.ndarray) -> np.ndarray:
-        """Convert complex image coordinates to complex shape coordinates."""
+        """Convert image coordinates to shape coordinates, both given as complex numbers."""
         return (image - self.translation) / self.scale_rotation
 
 
@@ -66,14 +66,15 @@ class ShapeModel:
     keypoints : tuple of str
         Names of the n keypoints.
     anchors : ndarray of shape (n_anchors,), int
-        Indices of the detected keypoints; the other keypoints are predicted from them.
+        Indices of the anchors, which are the detected keypoints. The other keypoints are predicted
+        from them.
     mean : ndarray of shape (n, 2)
         Mean shape in units of the reference length.
     covariance : ndarray of shape (2 n, 2 n)
         Covariance of the deviations x0, y0, x1, y1, ... after alignment on the anchors. If the
-        anchors are the first keypoints, their rows suffice.
+        anchors are the first keypoints, the rows of the anchors suffice.
     noise : float
-        Standard deviation of a detected anchor, in reference lengths.
+        Standard deviation of the position of a detected anchor, in reference lengths.
     """
 
     keypoints: tuple[str, ...]
@@ -90,8 +91,8 @@ class ShapeModel:
     def align(self, points: np.ndarray, which: np.ndarray) -> SimilarityTransform:
         """Compute the least-squares similarity transform from the mean shape to image points.
 
-        ``points`` are two or more complex image points, and ``which`` are their indices in the
-        shape.
+        ``points`` contains two or more complex image points, and ``which`` contains their indices
+        in the shape.
         """
         return SimilarityTransform.least_squares(self.mean_points[which], points)
 
@@ -100,7 +101,7 @@ class ShapeModel:
     ) -> tuple[np.ndarray, SimilarityTransform]:
         """Predict all n keypoints, as complex numbers, from two or more anchors.
 
-        ``which`` are the indices of the anchors. The prediction is the conditional mean of the
+        ``which`` contains the indices of the anchors. The prediction is the conditional mean of the
         deviations. The alignment uses the predicted positions of missing anchors, and is repeated
         until they converge. The transform is also returned.
         """
@@ -150,9 +151,9 @@ def learn_shape(
 
     The ``faces``, of shape (n_faces, n, 2), include mirror images. A face is dropped if an anchor
     is hidden. Other hidden points are replaced by their predicted positions. The mean shape is
-    scaled such that the scales of the transforms to the faces, divided by the given ``lengths`` in
-    pixels, have a geometric mean of 1. It is rotated such that the transforms have no rotation on
-    average.
+    scaled so that the scales of the transforms to the faces, divided by the given ``lengths`` in
+    pixels, have a geometric mean of 1. It is rotated so that the mean rotation of the transforms is
+    zero.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
     points = (faces[..., 0] + 1j * faces[..., 1])[usable]
@@ -181,7 +182,7 @@ def learn_shape(
 
 
 class Pose(NamedTuple):
-    """Rotation of a head in radians; zero for an upright head seen from the front.
+    """Rotation of a head in radians, which is zero for an upright head seen from the front.
 
     Parameters
     ----------
@@ -224,7 +225,7 @@ def pose_of(rotation: np.ndarray) -> Pose:
 
 @dataclass(frozen=True)
 class RigidModel:
-    """Points of a rigid face, learnt from annotations of many faces by factorisation [1]_.
+    """Points of a rigid face, learnt by factorisation from the annotations of many faces [1]_.
 
     Parameters
     ----------
@@ -258,8 +259,8 @@ class RigidModel:
         points : ndarray of shape (m,), complex
             Image points.
         which : ndarray of shape (m,), int, optional
-            Indices of four or more points of the model that are not coplanar; all points by
-            default.
+            Indices of four or more points of the model that are not coplanar; by default, all
+            points.
 
         Returns
         -------
@@ -304,7 +305,7 @@ def _gauss_newton(
     ``gram`` of shape (3, 3), and on those with the image points, ``products`` of shape (3, 2).
     """
     moments = rotation @ gram @ rotation.T
-    (xx, xy, _), (_, yy, _), (zx, zy, zz) = moments.tolist()
+    (xx, _, _), (_, yy, _), (zx, zy, zz) = moments.tolist()
     (ex, ey), (fx, fy), (gx, gy) = (rotation @ products - scale * moments[:, :2]).tolist()
     # unknowns: rotations about x, y and z, and the change of scale divided by the scale
     normal = np.array(
@@ -328,20 +329,20 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     Parameters
     ----------
     shapes : ndarray of shape (n_faces, n), complex
-        Image points of each face. The first points are the two eyes, whose distance is the unit,
-        and the sides of the nose.
+        Image points of each face. The first points are the two eyes, whose distance is the unit of
+        length, followed by the sides of the nose.
     mirror : ndarray of shape (n,), int
         Index of each point in the mirrored face.
 
     Returns
     -------
     RigidModel
-        Symmetric model whose pitch is zero for the mean pose of the faces.
+        Symmetric model, oriented so that the mean pose of the faces has a pitch of zero.
 
     Raises
     ------
     ValueError
-        If all faces have the same pose, so that their depth is unknown.
+        If all faces have the same pose, so that their depth cannot be estimated.
     """
     both = np.concatenate([shapes, -shapes.real[:, mirror] + 1j * shapes.imag[:, mirror]])
     both = both - both.mean(axis=1, keepdims=True)
@@ -404,7 +405,7 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
 def is_same_instance(
     a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_INSTANCE
 ) -> bool:
-    """Return whether the complex keypoints of two faces coincide.
+    """Return whether the keypoints of two faces, given as complex numbers, coincide.
 
     ``ied`` is the reference length in image pixels.
     """
@@ -412,9 +413,9 @@ def is_same_instance(
 
 
 def is_inside(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
-    """Return whether a hypothesis is a known face.
+    """Return whether a hypothesis is at the position of a known face.
 
-    The hypothesis is given by complex keypoints and a reference length.
+    The hypothesis is given by its keypoints, as complex numbers, and its reference length.
     """
     alike = instance_length / _ALIKE < ied < _ALIKE * instance_length
     return alike and float(abs(points - instance).mean()) < _INSIDE * instance_length

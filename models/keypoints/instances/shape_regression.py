@@ -1,8 +1,8 @@
 """Cascaded shape regression, which moves all points of a face together.
 
 Each stage crops the face, rotates it upright and scales it to a fixed size. It then computes
-gradient histograms around all points, and predicts the displacement of the whole shape from a few
-of their values, which were selected by annealing. The predictions for the face and its mirror image
+gradient histograms around all points and predicts the displacement of the whole shape from a few of
+their values, which were selected by annealing. The predictions for the face and its mirror image
 are averaged.
 """
 
@@ -35,13 +35,14 @@ class RegressionStage:
     Parameters
     ----------
     ied : int
-        Reference length in the frame of the stage, in pixels.
+        Reference length in the cropped face, in pixels.
     cell : int
         Side of a histogram cell in pixels.
     features : ndarray of shape (k,), int32
-        Indices of the selected values: 128 times the index of the point plus that of the value.
+        Indices of the selected values: 128 times the index of the point, plus the index of the
+        value in its histogram.
     coefficients : ndarray of shape (k, q), float16
-        Weight of each feature for each element of the cascade's basis.
+        Coefficient of each feature for each element of the cascade's basis.
     intercept : ndarray of shape (q,), float32
     """
 
@@ -86,7 +87,7 @@ class ShapeRegressor:
     mirror : ndarray of shape (n,), int32
         Index of each point in the mirror image of a face; empty if mirror images are not used.
     described : int, default -1
-        Index of the stage whose histograms are returned with the refined shape.
+        Index of the stage whose input histograms are returned with the refined shape.
 
     References
     ----------
@@ -123,10 +124,10 @@ class ShapeRegressor:
     def describe(
         self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int
     ) -> tuple[np.ndarray, SimilarityTransform]:
-        """Compute histograms, of shape (n, 128), around n complex image points.
+        """Compute gradient histograms, of shape (n, 128), around n complex image points.
 
-        The histograms are computed in the frame of the face. The transform from this frame is also
-        returned.
+        The histograms are computed in the coordinate system of the face. The transform from this
+        system to the image is also returned.
         """
         transform = self.align(points)
         margin = _AROUND + 2.0 * cell / ied
@@ -142,7 +143,7 @@ class ShapeRegressor:
         """Compute the n complex image points after one stage.
 
         The predictions for the face and its mirror image are averaged. ``unit`` is the scale and
-        rotation of the frame.
+        rotation of the face, as a complex number.
         """
         values = histograms.ravel()
         if not len(self.mirror):
@@ -166,8 +167,8 @@ class ShapeRegressor:
         points : ndarray of shape (n,), complex
             Initial points, in image pixels.
         stops : function, optional
-            Function of the points and histograms after the stage ``described``, which returns
-            whether to skip the later stages.
+            Function of the points and histograms after the stage ``described`` that returns whether
+            to skip the later stages.
 
         Returns
         -------
@@ -197,7 +198,8 @@ class ShapeClassifier:
     Parameters
     ----------
     features : ndarray of shape (k,), int32
-        Indices of the selected values: 128 times the index of the point plus that of the value.
+        Indices of the selected values: 128 times the index of the point, plus the index of the
+        value in its histogram.
     coefficients : ndarray of shape (k,), float32
     intercept : float
     """

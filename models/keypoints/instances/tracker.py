@@ -1,4 +1,4 @@
-"""Tracking of instances in a video, where refinement starts from the anchors in the last frame."""
+"""Tracking of instances in a video. Refinement starts from the anchors in the last frame."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -97,9 +97,9 @@ class PersonTracker:
         Parameters
         ----------
         instances : sequence of Instance
-            Instances in the frame, each with its appearance.
+            Instances in the frame, including their ``appearance``.
         time : float
-            Time in seconds, later than in the last call.
+            Time in seconds, which must be later than in the last call.
         new_scene : bool, default False
             Whether this frame begins a new scene. Positions in earlier frames are then ignored.
 
@@ -143,13 +143,13 @@ class PersonTracker:
 
 @dataclass
 class CutDetector:
-    """Detector of scene cuts by sudden changes in a thumbnail."""
+    """Detector of scene cuts, based on sudden changes in a thumbnail."""
 
     _last: np.ndarray | None = field(default=None, init=False)
     _changes: deque[float] = field(default_factory=lambda: deque(maxlen=_N_CHANGES), init=False)
 
     def update(self, frame: np.ndarray) -> bool:
-        """Return whether a new scene begins with this frame; False for the first frame.
+        """Return whether a new scene begins with this frame, which is never the first frame.
 
         The frame is a uint8 array of shape (H, W, 3).
         """
@@ -168,20 +168,20 @@ class InstanceTracker:
     """Tracker of the instances in a video.
 
     The whole frame is searched every few frames, at a scene cut, and when a face is lost. In the
-    other frames, each face is refined from its keypoints in the last frame, and retains the support
-    of its detections. The rest of the frame is searched at half size in every third frame. A face
-    is lost if its probability is too low, or if it coincides with another face. A
-    :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each face to a
-    person.
+    other frames, the refinement of each face starts from its keypoints in the last frame, and the
+    support of its last detection is retained. In every third frame, the rest of the image is
+    searched at half size. A face is lost if its probability is too low, or if it coincides with
+    another face. A :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each
+    face to a person.
 
     Parameters
     ----------
     finder : InstanceFinder
     search : function
-        Function of a frame of shape (H, W, 3) and its scale relative to the video, which returns
-        the faces in the frame without using earlier frames.
+        Function of a frame, of shape (H, W, 3), and its scale relative to the video. It returns the
+        faces in the frame without using earlier frames.
     search_every : int, default 15
-        Number of frames between searches.
+        Number of frames between searches of the whole frame.
     min_probability : float, default 0.5
         Minimum probability of a tracked face.
 
@@ -211,7 +211,8 @@ class InstanceTracker:
         ----------
         frame : ndarray of shape (H, W, 3), uint8
         time : float, optional
-            Time in seconds, later than in the last call; the default is 1/25 second later.
+            Time in seconds, which must be later than in the last call; by default, 1/25 second
+            later.
 
         Returns
         -------

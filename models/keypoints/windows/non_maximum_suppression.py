@@ -1,4 +1,4 @@
-"""Non-maximum suppression of scored windows over position and scale, and mean positions."""
+"""Non-maximum suppression of scored windows over position and scale, with averaged positions."""
 
 from dataclasses import dataclass
 
@@ -21,25 +21,27 @@ def suppress_non_maxima(
 ) -> np.ndarray:
     """Find the local maxima of scored windows over position and scale.
 
-    The best window is a detection, which suppresses the windows within the radius, by default at
-    all scales. The best remaining window is the next detection, and so on. Positions are weighted
-    means of the windows around a maximum (see `Localisation`).
+    The window with the highest score is a detection and suppresses all windows within the radius,
+    by default at all scales. The best remaining window is the next detection, and so on. The
+    position of a detection is the weighted mean of the windows around the maximum (see
+    `Localisation`).
 
     Parameters
     ----------
     x, y, scale, score : ndarray of shape (n,)
-        Pixels of the windows in image coordinates, scales of their levels (pixels per image pixel),
-        and scores.
+        Positions of the windows in image coordinates, scales of their levels (level pixels per
+        image pixel), and scores.
     localisation : Localisation
         Position of the keypoint relative to the windows.
     reference_length : float
-        Reference length of an object for which the model was trained, in pixels of a level.
+        Reference length for which the model was trained, in pixels of a level.
     radius : float, default 0.3
-        Radius of suppression, in units of ``reference_length`` on the level of the maximum.
+        Radius of suppression, in units of ``reference_length`` on the pyramid level of the maximum.
     threshold, max_detections : float and int, default -inf and 200
         Minimum score, and maximum number of detections. The best detections are returned.
     octaves : float, default inf
-        Maximum difference in scale, in octaves, of the windows that a maximum suppresses.
+        Maximum difference in scale, in octaves, between a maximum and the windows that it
+        suppresses.
 
     Returns
     -------
@@ -55,12 +57,13 @@ def suppress_non_maxima(
 
 @dataclass(frozen=True)
 class LocalMaxima:
-    """Local maxima of scored windows, best first, and the windows around each maximum.
+    """Local maxima of scored windows, in order of decreasing score, and the windows around each.
 
-    The maxima do not depend on the averaging of positions. Each of the n maxima has a ``score`` and
-    a ``unit``, which is the reference length in image pixels. Each of the m windows around them has
-    the index of its maximum, a position in image coordinates, the squared distance from the maximum
-    in these units, and the difference between its score and that of the maximum.
+    The maxima do not depend on how positions are averaged. Each of the n maxima has a ``score`` and
+    a ``unit``, which is the reference length in image pixels. For each of the m windows around
+    them, the object contains the index of its maximum, its position in image coordinates, its
+    squared distance from the maximum in these units, and the difference between its score and that
+    of the maximum.
     """
 
     score: np.ndarray
@@ -72,9 +75,9 @@ class LocalMaxima:
     relative: np.ndarray
 
     def positions(self, localisation: Localisation) -> np.ndarray:
-        """Return the maxima in the form of :func:`suppress_non_maxima`.
+        """Return the maxima in the format of :func:`suppress_non_maxima`.
 
-        The radius of ``localisation`` must not exceed that of the search.
+        The radius of ``localisation`` must not exceed the radius of the search.
         """
         c, n = localisation, len(self.score)
         weight = np.exp(c.sharpness * self.relative) * (self.square <= c.radius**2)
@@ -98,8 +101,8 @@ def local_maxima(
 ) -> LocalMaxima:
     """Return the local maxima and the windows around each maximum.
 
-    The windows are within the radius, octaves and margin of a localisation. The parameters are
-    those of :func:`suppress_non_maxima`.
+    Windows around a maximum are those within the radius, octaves and margin of the localisation.
+    The parameters are those of :func:`suppress_non_maxima`.
     """
     # Ties are independent of the input order: coarser windows come first, then those nearer the top
     # left.

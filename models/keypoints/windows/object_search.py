@@ -1,8 +1,8 @@
 """Search for whole objects by a cascade of two nodes.
 
 The cascade is the classifier c0 of Barbu et al. (2014), section 7.2.2. The first node scores a
-sparse grid of windows, and accepts nearly all objects. The second node verifies the local maxima of
-this score, with larger windows on a finer level.
+sparse grid of windows and accepts nearly all objects. The second node verifies the local maxima of
+this score, using larger windows on a finer level.
 """
 
 import math
@@ -38,7 +38,7 @@ _PATCHES = 256  # maximum number of windows of the second node in memory
 
 @dataclass(frozen=True)
 class ObjectSearch:
-    """Search with a cascade whose first node scans every ``step``-th level and row.
+    """Search for whole objects; the first node scans every ``step``-th level and row.
 
     The other parameters are those of the detector.
     """
@@ -50,7 +50,7 @@ class ObjectSearch:
     step: int = 2
 
     def find(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray:
-        """Return the objects, best first, as an array of shape (n, 4).
+        """Return the detected objects, sorted by score, as an array of shape (n, 4).
 
         The columns are the x and y of the centre, the score of the last node, and the scale of the
         level of the keypoints. ``min_score`` is the minimum score of the first node.
@@ -64,14 +64,17 @@ class ObjectSearch:
         return _distinct(rows, self.reference_length)
 
     def first_maxima(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray:
-        """Return the local maxima of the first node above its threshold and ``min_score``.
+        """Return the local maxima of the first node's score that exceed its threshold.
+
+        Maxima below ``min_score`` are also omitted.
 
         The result has shape (n, 4), with the columns x, y, score and scale.
         """
         cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
         pool = cascade.pool or self.pool
         model = cascade.classifier.compiled(pool)
-        threshold = max(min_score, cascade.classifier.threshold, np.finfo(np.float32).min)
+        lowest = float(np.finfo(np.float32).min)
+        threshold = max(min_score, cascade.classifier.threshold, lowest)
         for number in range(0, len(levels), self.step):
             coarse = cascade.level(levels, number)
             height, width = coarse.image.shape[:2]
@@ -162,7 +165,7 @@ def _distinct(rows: np.ndarray, reference_length: float) -> np.ndarray:
 
 
 def level_at(levels: Sequence[Level], scale: float) -> Level | None:
-    """Return the level with a given scale; None if the scale exceeds that of the largest level.
+    """Return the level with a given scale, or None if it exceeds that of the largest level.
 
     If no level has this scale, the next larger level is resampled. The levels are sorted from large
     to small.

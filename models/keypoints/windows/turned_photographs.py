@@ -1,4 +1,4 @@
-"""Search for rotated faces in photographs that are rotated about their centre."""
+"""Search for rotated faces in copies of a photograph that are rotated about its centre."""
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -32,7 +32,7 @@ Maxima = dict[str, np.ndarray]
 
 
 def turned(image: np.ndarray, degrees: float) -> np.ndarray:
-    """Rotate a photograph about its centre without cropping; border pixels are repeated.
+    """Rotate a photograph about its centre without cropping it; border pixels are repeated.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ def evened(image: np.ndarray) -> np.ndarray:
 
 
 class RotatedLevel(Level):
-    """Level of a rotated photograph, sampled from a level of the photograph on access.
+    """Level of a rotated photograph, which is computed from a level of the photograph on access.
 
-    ``matrix``, of shape (2, 3), and ``size``, width and height, are those of `turning` for the
+    ``matrix``, of shape (2, 3), and ``size`` (width and height) are the result of `turning` for the
     whole photograph.
     """
 
@@ -106,7 +106,9 @@ class RotatedLevel(Level):
     def spans(self, top: int, bottom: int) -> np.ndarray:
         first, last = np.zeros(bottom - top), np.full(bottom - top, float(self._size[1]))
         for (a, b, c), side in zip(self._back.tolist(), self._level.shape[::-1]):
-            a = a if abs(a) > 1e-9 else 1e-9  # column x is in the photograph if 0 <= at + a x < side
+            a = (
+                a if abs(a) > 1e-9 else 1e-9
+            )  # column x is in the photograph if 0 <= at + a x < side
             at = b * np.arange(top, bottom) + c + 0.5
             ends = np.sort([-at / a, (side - at) / a], axis=0)
             first, last = np.maximum(first, ends[0]), np.minimum(last, ends[1])
@@ -124,11 +126,11 @@ def turned_maxima(
     degrees: Sequence[float],
     search: Callable[[list[Level]], Maxima],
 ) -> Maxima:
-    """Search a photograph at several angles; return the local maxima in its coordinates.
+    """Search a photograph at several angles, and return the local maxima in its coordinates.
 
     ``levels`` is the pyramid of the photograph, which has the given shape (H, W, ...). Levels with
-    more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are not rotated, so
-    only larger faces are searched in large photographs.
+    more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` pixels after rotation, are skipped, so
+    small faces in large photographs are not detected.
     """
     height, width = shape[:2]
     boxes = [_box(height, width, angle) for angle in degrees]
@@ -150,7 +152,7 @@ def turned_maxima(
 def evened_levels(
     levels: Sequence[Level], shape: tuple[int, ...], scales_per_octave: int
 ) -> list[Level]:
-    """Compute the pyramid of a photograph with equalised lightness from the original pyramid.
+    """Compute the pyramid of the photograph with equalised lightness from the original pyramid.
 
     The photograph has the given shape (H, W, ...). Levels with more than `MAX_PIXELS` pixels are
     omitted.

@@ -1,8 +1,8 @@
-"""Sparse additive models of a window, and the guided search.
+"""Sparse additive models of windows, and the guided search.
 
-One kind of model predicts whether a window contains a keypoint, and another kind predicts the
+One type of model predicts whether a window contains a keypoint, and another type predicts the
 position of the keypoint. Both are instances of `annealed.learners.common.additive.AdditiveModel` in
-single precision. They are evaluated by the compiled loops of `annealed.vision.windows`, which
+single precision. They are evaluated by the compiled loops in `annealed.vision.windows`, which
 compute features on demand and reject windows early. The regression-guided search, Algorithm 3 of
 Barbu et al. (2014), evaluates a sparse grid near faces instead of all windows.
 """
@@ -33,25 +33,25 @@ DEFAULT_REFERENCE_LENGTH = 28.3
 
 @dataclass(frozen=True)
 class Localisation:
-    """Parameters for computing the position of a keypoint from the windows around a score maximum.
+    """Parameters for computing a keypoint's position from the windows around a score maximum.
 
     Distances are in units of the detector's reference length on the pyramid level of the maximum.
 
     Parameters
     ----------
     radius : float, default 0.18
-        Maximum distance between the maximum and the windows that are averaged.
+        Maximum distance of the averaged windows from the maximum.
     octaves : float, default 0.6
-        Largest difference in scale from the maximum, in octaves.
+        Maximum difference in scale from the maximum, in octaves.
     sharpness : float, default 1.5
         Sharpness of the weights ``exp(sharpness * (score - largest score))``.
     margin : float, default 3.0
-        Largest difference between a window's score and the maximum. Windows with lower scores are
-        ignored.
+        Maximum difference between the score of a window and that of the maximum. Windows with lower
+        scores are ignored.
     offset_x, offset_y : float, default 0.0
-        Vector from the weighted mean of the windows' pixels to the keypoint.
+        Vector from the weighted mean of the window positions to the keypoint.
     annotation_x : float, default 0.0
-        Systematic shift of the annotations to the right, which is equal for a keypoint and its
+        Systematic shift of the annotations to the right, which is the same for a keypoint and its
         mirror image. A model trained on photographs and their mirror images cannot learn it.
 
     Raises
@@ -106,8 +106,8 @@ class Localisation:
 class WindowModel:
     """Sum of piecewise-linear responses to a few window features, eq. (12) of [1]_.
 
-    ``features``, of shape (k, 8), are evaluated in the given order. The responses have one output,
-    or the two outputs dx and dy.
+    ``features``, of shape (k, 8), are evaluated in the given order. The responses have either one
+    output or the two outputs dx and dy.
 
     References
     ----------
@@ -181,12 +181,12 @@ class KeypointModel(WindowModel):
     features : ndarray of shape (k, 8), int32
         Features of the pool, in the order in which they are evaluated.
     responses : Responses
-        Responses of these features, with one output.
+        Responses to these features, with one output.
     intercept : float
         Initial value of the sum.
     thresholds : ndarray of shape (k,), float32
-        Rejection thresholds. A window is rejected if its running sum after feature t is below entry
-        t, so -inf never rejects a window.
+        Rejection thresholds. A window is rejected if its running sum after feature t is less than
+        entry t; -inf disables rejection.
     localisation : Localisation
         Position of the keypoint relative to the windows that contain it.
     threshold : float, default 0.0
@@ -198,14 +198,14 @@ class KeypointModel(WindowModel):
     threshold: float = 0.0
 
     def mirrored(self, pool: FeaturePool, reference_length: float) -> KeypointModel:
-        """Return the model of the mirror image of this keypoint.
+        """Return the model for the mirror image of this keypoint.
 
         Parameters
         ----------
         pool : FeaturePool
             Pool to which the features belong.
         reference_length : float
-            Unit of the localisation, in pixels of a level.
+            Unit of length of the localisation, in pixels of a level.
 
         Returns
         -------
@@ -247,7 +247,7 @@ class KeypointModel(WindowModel):
         Returns
         -------
         ndarray of shape (n, k), float32
-            Running sums; entry t is the intercept plus the responses of the features up to and
+            Running sums. Entry t is the intercept plus the responses to the features up to and
             including t.
         """
         return pool.partial_scores(patches, self.features, self.responses, float(self.intercept))
@@ -255,7 +255,7 @@ class KeypointModel(WindowModel):
 
 @dataclass(frozen=True)
 class OffsetModel(WindowModel):
-    """Regressor of the offset (dx, dy) from a window's pixel to a keypoint.
+    """Regressor that predicts the offset (dx, dy) from a window to a keypoint.
 
     It is the regressor f in Algorithm 3 of [1]_, in pixels of the pyramid level. Both outputs use
     the same features.
@@ -267,7 +267,7 @@ class OffsetModel(WindowModel):
     """
 
     def mirrored(self, pool: FeaturePool) -> OffsetModel:
-        """Return the model of the mirror image of this keypoint."""
+        """Return the model for the mirror image of this keypoint."""
         made = self._mirrored(pool)
         flip = np.array([-1, 1], np.float32)
         # A window has an even side: its pixel lies right of the centre, in the mirror image left of
@@ -280,7 +280,7 @@ class OffsetModel(WindowModel):
         )
 
     def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
-        """Predict the offsets of windows, a float32 array of shape (n, 2).
+        """Predict the offsets of windows, as a float32 array of shape (n, 2).
 
         The patches have shape (n, 26, 26, 3).
         """
@@ -288,7 +288,7 @@ class OffsetModel(WindowModel):
 
 
 class Mode(StrEnum):
-    """Search mode, which determines the windows that the classifier of a keypoint scores."""
+    """Search mode, which determines the windows that the classifier of each keypoint scores."""
 
     #: Scores all windows.
     SCAN = "scan"
@@ -311,7 +311,7 @@ _MAX_LOCALISATION_OFFSET = 2  # maximum shift of windows in pixels of a level
 
 @dataclass(frozen=True)
 class Guide:
-    """Model that proposes the windows to score for a keypoint, by Algorithm 3 of [1]_.
+    """Model that proposes the windows to score for a keypoint, as in Algorithm 3 of [1]_.
 
     ``offsets`` is the regressor f, which predicts the keypoint from a grid point. Grid points are
     ``grid`` pixels of the level apart. The classifier scores all windows within ``reach`` pixels of
@@ -334,11 +334,11 @@ class Guide:
         return MAX_OFFSET + self.reach + _MAX_LOCALISATION_OFFSET + 1
 
     def mirrored(self, pool: FeaturePool) -> Guide:
-        """Return the guide of the mirror image of this keypoint."""
+        """Return the guide for the mirror image of this keypoint."""
         return replace(self, offsets=self.offsets.mirrored(pool))
 
     def grid_points(self, channels: LevelChannels) -> tuple[np.ndarray, np.ndarray]:
-        """Return the x and y of all grid points in the rows of the level, excluding margins."""
+        """Return the x and y of all grid points in some rows of the level, excluding margins."""
         first = self.grid // 2
         x = np.arange(first, channels.width, self.grid)
         y = np.arange(first, channels.bottom, self.grid)
@@ -353,12 +353,12 @@ class Guide:
         reference_length: float,
         localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the x and y of the distinct windows that the classifier scores, in row order.
+        """Return the x and y of the distinct windows that the classifier is to score, in row order.
 
-        The windows are at the predictions from the given grid points. The best windows of a
-        classifier are displaced from the keypoint by the offset of its localisation, and those of a
-        mirrored classifier by one more pixel. The windows are therefore centred on these positions
-        instead of the keypoint.
+        The windows are at the predictions from the given grid points. The windows with the highest
+        scores are displaced from the keypoint by the offset of the classifier's localisation and,
+        if the classifier is mirrored, by one more pixel. The proposed windows are centred on the
+        displaced position.
         """
         xs, ys = points
         offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
@@ -373,7 +373,7 @@ class Guide:
 
 @dataclass(frozen=True)
 class SecondNode:
-    """Second node of the cascade of whole objects, which verifies local maxima of the first node.
+    """Second node of the cascade for whole objects, which verifies local maxima of the first node.
 
     Parameters
     ----------
@@ -381,9 +381,9 @@ class SecondNode:
         Classifier of windows that are centred on an object. Windows below its rejection thresholds,
         and objects below its threshold, are background.
     pool : FeaturePool
-        Pool of its features, with larger windows than the detector's.
+        Feature pool of the classifier, whose windows are larger than those of the detector.
     finer : float
-        Scale of its level relative to that of the first node.
+        Scale of its level relative to the level of the first node.
     """
 
     classifier: KeypointModel
@@ -395,9 +395,9 @@ class SecondNode:
 class FaceCascade:
     """Cascade c0 of Algorithm 3 of [1]_, which is shared by all keypoints.
 
-    Its windows contain the whole face. If the keypoints of a face are searched on one level of the
-    pyramid, the face fits into a window of the pool on a ``coarser`` level. Every window that the
-    classifier accepts on the coarser level predicts all keypoints.
+    Its windows contain whole faces. A face whose keypoints are searched on one level of the pyramid
+    fits into a window on a coarser level. Each window that the classifier accepts on the coarser
+    level predicts the positions of all keypoints.
 
     Parameters
     ----------
@@ -408,13 +408,13 @@ class FaceCascade:
         Vector from the centre of a face to each keypoint, in units of the detector's reference
         length on the keypoint's level.
     coarser : float
-        Scale of the face's level relative to the level of the keypoints.
+        Scale of the coarser level relative to the level of the keypoints.
     second : SecondNode, optional
-        Node that verifies the local maxima of the classifier, which then scores every second row of
-        every second level.
+        Node that verifies the local maxima of the classifier. The classifier then scores only every
+        second row of every second level.
     pool : FeaturePool, optional
-        Pool of the classifier if its windows are larger than those of the detector. It then detects
-        objects without a second node.
+        Pool of the classifier, if its windows are larger than those of the detector. The classifier
+        then detects objects without a second node.
 
     References
     ----------
@@ -430,7 +430,7 @@ class FaceCascade:
     pool: FeaturePool | None = None
 
     def level(self, levels: Sequence[Level], number: int) -> Level:
-        """Return the level on which to search for faces whose keypoints are on ``levels[number]``.
+        """Return the level on which faces with keypoints on ``levels[number]`` are searched.
 
         If none of ``levels`` has the required scale, ``levels[number]`` is shrunk to it.
         """
@@ -453,15 +453,15 @@ class FaceCascade:
         Parameters
         ----------
         centres : ndarray of shape (n, 2)
-            Centres of faces in pixels of the keypoint's level.
+            Centres of faces, in pixels of the keypoint's level.
         keypoint : str
             Name of the keypoint.
         shape : tuple of int
-            Rows and columns of that level.
+            Number of rows and columns of that level.
         grid : int
-            Spacing of the grid in pixels.
+            Spacing of the grid, in pixels.
         reference_length : float
-            Reference length of an object in pixels of that level.
+            Reference length of an object, in pixels of that level.
 
         Returns
         -------
@@ -485,7 +485,7 @@ class FaceCascade:
 def regions(
     points: np.ndarray, margin: int, max_pixels: int
 ) -> list[tuple[slice, slice, np.ndarray]]:
-    """Return parts of a level that cover all pixels within a margin around some points.
+    """Return parts of a level that cover all pixels within a margin around the given points.
 
     Each part is given by its rows, its columns, and the indices of its points; it may extend beyond
     the level. Points whose margins touch are in the same part, unless the part would have more than

@@ -1,4 +1,4 @@
-"""Search of the windows of a pyramid with the classifiers of some keypoints."""
+"""Search of a pyramid with the window classifiers of keypoints."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ because of the windows around them (measured)."""
 
 @dataclass(frozen=True)
 class WindowSearch:
-    """Search with window classifiers, which is the part of `KeypointDetector` that scores windows.
+    """Part of a `KeypointDetector` that searches images with window classifiers.
 
     The parameters are those of the detector.
     """
@@ -51,7 +51,7 @@ class WindowSearch:
     def pyramid(
         self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None
     ) -> list[Level]:
-        """Return the levels to scan for windows of the given sizes.
+        """Return the pyramid levels to scan for windows of the given sizes.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class WindowSearch:
     def strips(
         self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None
     ) -> Iterator[LevelChannels]:
-        """Yield the tables of a level strip by strip, which limits the required memory.
+        """Yield the feature tables of a level strip by strip, to limit memory use.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class WindowSearch:
         mode : Mode, default "scan"
             Search mode; "regress" requires additional rows around each strip.
         buffers : Buffers, optional
-            Memory to reuse; each strip is then valid only until the next strip is computed.
+            Memory to reuse. Each strip is then valid only until the next strip is computed.
 
         Yields
         ------
@@ -141,8 +141,8 @@ class WindowSearch:
         Returns
         -------
         list of ndarray of shape (n, 4)
-            Columns x, y (image pixels), scale and score of the windows on each level that pass all
-            rejection thresholds.
+            Columns x, y (image pixels), scale and score of the windows on each level that are not
+            rejected.
         """
         objects = self.objects(levels) if mode == Mode.PRUNE else None
         number, windows = self._scored(levels, [keypoint], mode, objects)[keypoint]
@@ -161,7 +161,7 @@ class WindowSearch:
         Returns
         -------
         list of ndarray of shape (n, 2), int
-            Distinct positions x, y of these windows on each level, in pixels.
+            Distinct positions x, y of the windows on each level, in pixels of the level.
         """
         near = list(self._windows_near(levels, [keypoint], self.objects(levels)))
         number = np.concatenate([np.empty(0, np.int64), *(numbers for *_, numbers, _ in near)])
@@ -227,7 +227,9 @@ class WindowSearch:
                     stack = []
                 xy, of = points[members] - corner, name_of[members]
                 inside = {name: xy[of == i] for i, name in enumerate(names)}
-                stack.append((number, corner, level.part(*corner, width, height), inside))
+                stack.append(
+                    (number, corner, level.part(columns.start, rows.start, width, height), inside)
+                )
         if stack:
             yield stack
 
@@ -272,7 +274,7 @@ class WindowSearch:
         return np.concatenate(centres)
 
     def objects(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray | None:
-        """Return the whole objects detected by the cascade, or None.
+        """Return the whole objects detected by the cascade, or None if there is no cascade.
 
         The result has shape (n, 4), with the columns x, y, score and scale. ``min_score`` is the
         minimum score of the first node.
@@ -302,19 +304,19 @@ class WindowSearch:
             for name, channels, xy, number, at in self._windows_near(levels, names, objects):
                 model = self.models[name].compiled(self.pool)
                 keep(name, number, at, score_windows(channels, model, *xy.T))
-        for number, level in enumerate(levels if mode != Mode.PRUNE else ()):
+        for i, level in enumerate(levels if mode != Mode.PRUNE else ()):
             for channels in self.strips(level, mode, buffers):
                 for name in names:
                     xy, score = self._score_strip(channels, name, mode)
-                    keep(name, np.full(len(xy), number), xy, score)
+                    keep(name, np.full(len(xy), i), xy, score)
         scales = np.array([level.scale for level in levels])
         scored = {}
         for name, parts in rows.items():
             number, x, y, score = np.concatenate(parts).T
             number = number.astype(np.int64)
             scale = scales[number]
-            xy = [(at + 0.5) / scale - 0.5 for at in (x, y)]
-            scored[name] = number, np.column_stack([*xy, scale, score])
+            in_image = [(at + 0.5) / scale - 0.5 for at in (x, y)]
+            scored[name] = number, np.column_stack([*in_image, scale, score])
         return scored
 
     def _score_strip(
@@ -332,7 +334,7 @@ class WindowSearch:
         return np.column_stack([xs, ys]), score_windows(channels, model, xs, ys)
 
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
-        """Return the distinct maxima of several searches.
+        """Merge the maxima of several searches, without duplicates.
 
         The result has shape (n, 4), with the columns x, y, score and scale.
         """
@@ -356,10 +358,10 @@ class WindowSearch:
         max_detections: int,
         objects: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
-        """Return the local maxima of some keypoints from one pass over the pyramid.
+        """Return the local maxima of the given keypoints, computed in one pass over the pyramid.
 
-        The arrays have shape (n, 4), with the columns x, y, score and scale. Whole objects
-        (`WHOLE`) are included if they are given, as by :meth:`objects`.
+        The arrays have shape (n, 4), with the columns x, y, score and scale. Whole objects from
+        :meth:`objects` are included, under the key `WHOLE`, if they are given.
         """
         maxima = {} if objects is None else {WHOLE: objects}
         for name, (_, windows) in self._scored(levels, names, mode, objects).items():

@@ -18,7 +18,7 @@ _MAX_EXPONENT = 700.0
 
 
 def formula_of(model: Any) -> Formula:
-    """Return the formula of a model.
+    """Convert a model to a formula.
 
     Parameters
     ----------

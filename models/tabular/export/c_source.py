@@ -34,13 +34,13 @@ static int is_word(const char *cell, const char *word)
 def write_c(formula: Formula, stem: str = "model") -> bytes:
     """Return C99 source code with the names of the inputs and a function that evaluates the model.
 
-    The function converts a row to scores, a class, and probabilities or predictions.
+    The function computes scores, a class, and probabilities or predictions from a row.
 
     Parameters
     ----------
     formula : Formula
     stem : str, default "model"
-        Prefix of the names in the source code, which is converted to a valid identifier.
+        Prefix of the names in the source code. It is converted to a valid identifier.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Inputs of a fitted model as functions of a table cell.
 
-They follow from the encodings and from the steps of scikit-learn pipelines.
+They are derived from the encodings and from the steps of scikit-learn pipelines.
 """
 
 import warnings
@@ -31,7 +31,7 @@ _SCALERS = {
 
 @dataclass(frozen=True)
 class Feature:
-    """Numeric input of a model, computed from one cell.
+    """Numeric input of a model, computed from a single cell.
 
     Parameters
     ----------
@@ -41,17 +41,16 @@ class Feature:
     style : str, default ""
         See :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     offset : float, default 0.0
-        Number of days that is subtracted from dates, since days since 2020 have fewer digits than
-        days since 1970.
+        Number of days that is subtracted from dates, so that dates have fewer digits.
     value : Expression, optional
-        Expression for a numeric or date cell minus ``offset``; the default is the cell itself.
+        Expression applied to a numeric or date cell minus ``offset``; by default, the value itself.
     levels : dict or None, default None
         Value of the input for each level of a category.
     other : float, default NaN
         Value of the input for any other level.
     missing : float or str, default NaN
-        Value of the input for an empty cell, or the text that replaces the cell before categories
-        are encoded.
+        Value of the input for an empty cell, or the text by which the cell is replaced before
+        categories are encoded.
     """
 
     column: str
@@ -77,7 +76,7 @@ class Feature:
         )
 
     def then(self, op: str, number: float) -> "Feature":
-        """Return the feature followed by an additional operation."""
+        """Return the feature with an additional operation applied to it."""
         act = _ACTIONS[op]
         return replace(
             self,
@@ -90,7 +89,7 @@ class Feature:
 
 
 def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
-    """Return the features of a table column."""
+    """Return the model inputs computed from a table column."""
     if column.kind not in (CATEGORY, RANK):
         offset, missing = (
             _DAY if column.kind == DATE else 0.0,
@@ -120,7 +119,7 @@ def _tables(name: str, levels: Sequence[Any], encoded: np.ndarray) -> list[Featu
 
 
 def transformed(step: Any, features: list[Feature]) -> list[Feature]:
-    """Return the features after a fitted step of a pipeline.
+    """Apply a fitted pipeline step to the features.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Formula of a model for export and explanation, in terms of the cells of a row.
 
-The export formats differ only in their syntax.
+Export formats differ only in syntax.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,27 +28,28 @@ class Formula:
     Parameters
     ----------
     columns : dict of str to str
-        Type of each column that is read: "number", "date" or "text".
+        Type of each input column: "number", "date" or "text".
     styles : dict of str to str
         Order of day and month in date columns; see
         :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     inputs : tuple of str
-        Column names for input arrays without names.
+        Column names to assume for input arrays, which have none.
     outputs : tuple of str
-        Names of the scores; one empty name for a single score.
+        Names of the scores. A single score has an empty name.
     classes : tuple or None
         Class labels.
     intercept : tuple of float
         Intercept of each score.
     terms : tuple of (str, tuple of Expression)
-        Columns and their contributions to each score; a column may have several terms.
+        Terms, each given by a column and its contribution to each score. A column may have several
+        terms.
     stages : list of dict
-        Named expressions; each stage uses only earlier stages. The first stage contains the terms,
-        numbered by term and score (a1_1, a1_2, ...), and the second stage contains the scores (s1,
-        s2, ...).
+        Named expressions. Each stage depends only on earlier stages. The first stage contains the
+        terms, numbered by term and score (a1_1, a1_2, ...), and the second stage contains the
+        scores (s1, s2, ...).
     results : list of (str, str, Expression)
-        Type of each result ("score", "probability" or "prediction"), its output or class, and its
-        expression.
+        Results, each given by its type ("score", "probability" or "prediction"), its output or
+        class, and its expression.
     """
 
     columns: dict[str, str]
@@ -86,7 +87,7 @@ class Formula:
         return added
 
     def record(self) -> dict[str, Any]:
-        """Return the formula in the JSON format of docs/export.md; NaN becomes None."""
+        """Return the formula in the JSON format described in docs/export.md; NaN becomes None."""
         return {
             "format": "annealed formula",
             "version": 1,
@@ -130,17 +131,17 @@ class Printer:
     Parameters
     ----------
     symbols : dict
-        Functions that print each operation, given the printed operands. The operations "cell", "is"
-        and "empty" have variants for dates and text: "cell date", "is text", "empty date" and
-        "empty text".
+        Function for each operation, which prints it given the printed operands. The operations
+        "cell", "is" and "empty" have variants for dates and text: "cell date", "is text", "empty
+        date" and "empty text".
     literal : function
         Function that prints a number or a level of a category.
     cells : dict
-        Printed form of the cell in each column.
+        Printed form of the cell of each column.
     kinds : dict
-        Kind of each column.
+        Type of each column.
     names : dict, optional
-        Printed names of expressions, where they differ from the names in the formula.
+        Printed names of the expressions whose names differ from those in the formula.
     """
 
     symbols: Mapping[str, Callable[..., Any]]

@@ -32,7 +32,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 def write_onnx(formula: Formula) -> bytes:
     """Return an ONNX model with an input of shape (n_rows, 1) for each column.
 
-    Inputs are text, float32 or, for dates, days since 1970 in float64.
+    Inputs are text, numbers in float32, or dates as days since 1970 in float64.
 
     Classifiers have the outputs ``label``, of shape (n_rows,), and ``probabilities``, of shape
     (n_rows, n_classes). Regression models have the output ``variable``, of shape (n_rows,

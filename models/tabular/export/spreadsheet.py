@@ -1,4 +1,4 @@
-"""Export of a formula as a score sheet with input cells and the formulas of their contributions."""
+"""Export of a formula as a score sheet, with input cells and formulas for their contributions."""
 
 import csv
 import io
@@ -15,8 +15,8 @@ _NAMES = {"score": "score", "probability": "probability of", "prediction": "pred
 def write_csv(formula: Formula) -> bytes:
     """Return the score sheet as CSV text.
 
-    The first line contains the names, and the second line contains empty cells and formulas. The
-    errors are those of :func:`cells`.
+    The first line contains the names. The second line contains empty cells for the inputs, and
+    formulas. The function raises the same errors as :func:`cells`.
     """
     names, line = cells(formula)
     out = io.StringIO()
@@ -29,7 +29,7 @@ def write_csv(formula: Formula) -> bytes:
 def write_xlsx(formula: Formula) -> bytes:
     """Return the score sheet as a workbook.
 
-    The errors of :func:`cells` are also raised.
+    The function also raises the errors of :func:`cells`.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def write_xlsx(formula: Formula) -> bytes:
 
 
 def cells(formula: Formula) -> tuple[list[str], list[str]]:
-    """Return the column names and one row, with an empty cell for each column, and formulas.
+    """Return the names, and one row with empty cells for the columns followed by formulas.
 
     Raises
     ------

@@ -27,10 +27,10 @@ class Dialect:
     Parameters
     ----------
     double : str
-        Name of the double-precision type.
+        Name of the double-precision floating-point type.
     number : str
-        Expression that converts a cell ``{0}`` with the text ``{1}`` to a number. The result for an
-        invalid cell is NULL or not finite.
+        Expression that converts a cell ``{0}``, whose text is ``{1}``, to a number. For an invalid
+        cell, the result is NULL or not finite.
     text : str
         Expression that converts a cell ``{}`` to text for exact comparison.
     days : str
@@ -56,7 +56,7 @@ class Dialect:
         return self.quote + _text(word).replace(self.quote, 2 * self.quote) + self.quote
 
     def literal(self, value: Any) -> str:
-        """Return the literal of a word, number or truth value, or NULL for NaN."""
+        """Return the literal for a text, a number or a Boolean value, or NULL for NaN."""
         if isinstance(value, bool | int):
             return str(value).upper()
         if isinstance(value, float):  # without an exponent, many databases parse decimals

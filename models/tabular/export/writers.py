@@ -54,9 +54,9 @@ def export(
     path : path
         Output file; an existing file is replaced atomically.
     table : str or None, default None
-        Table to score, for ``.sql``; "data" by default.
+        Name of the table to score, for ``.sql``; by default, "data".
     dialect : {"postgres", "sqlite", "duckdb", "mysql", "bigquery"} or None, default None
-        Dialect of the database, for ``.sql``; "postgres" by default.
+        SQL dialect of the database, for ``.sql``; by default, "postgres".
     keys : sequence of str, default ()
         Columns of the table to copy to the result, for ``.sql``.
 

@@ -19,17 +19,17 @@ def table_from_frame(
     notes: list[str],
     logarithms: bool = True,
 ) -> Table:
-    """Decide how the columns of a data frame are encoded.
+    """Encode a data frame and its target as a table.
 
     Parameters
     ----------
     frame : DataFrame
     target : str, Series or None
-        Name of a column of the frame, or the target itself. None is an error.
+        Name of the target column, or the target itself. If None, an error is raised.
     request : SelectionOptions
-        Names of columns with a special role, and options for reading columns.
+        Options, which include the names of columns with a special role.
     notes : list of str
-        Messages that precede the messages about the columns.
+        Messages to which the messages about the columns are appended.
     logarithms : bool
         Whether skewed numbers may be replaced by their logarithms.
 
@@ -123,7 +123,7 @@ def check_names(names: Sequence[str], include: Sequence[str], exclude: Sequence[
 def check_column(name: str, names: Sequence[str], option: str) -> None:
     """Check that a column exists.
 
-    The error message names ``option``, which refers to the column.
+    The error message contains ``option``, the name of the option that specifies the column.
     """
     if name not in names:
         raise ValueError(
@@ -141,7 +141,7 @@ def target_of(frame: pd.DataFrame, name: str | None) -> pd.Series:
 
 
 def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
-    """Return the sample weights of some rows, or None if no weights are given."""
+    """Return the sample weights of the given rows, or None without a weight column."""
     if name is None:
         return None
     check_column(name, list(frame.columns), "--weight")
@@ -157,7 +157,7 @@ def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarr
 
 
 def offset_of(frame: pd.DataFrame, name: str, link: str, rows: np.ndarray) -> np.ndarray:
-    """Return the offsets of some rows; see :func:`.offsets`."""
+    """Return the offsets of the given rows; see :func:`.offsets`."""
     check_column(name, list(frame.columns), "--exposure" if link == "log" else "--offset")
     return offsets(frame[name], link)[rows]
 
@@ -192,7 +192,7 @@ def _times(
 
 
 def labels_of(target: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the target of some rows, with labels converted to text."""
+    """Return the target of the given rows, with labels converted to text."""
     return target[rows].astype(str) if target.dtype == object else target[rows]
 
 

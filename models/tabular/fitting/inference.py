@@ -14,21 +14,21 @@ _SKEWED = 2.0  # absolute skewness above which a normal model is rough
 
 
 def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[str, Any]]:
-    """Select columns with a controlled false discovery rate and describe the guarantee.
+    """Select columns with a controlled false discovery rate, and describe the guarantee.
 
     Parameters
     ----------
     table : Table
     model : FSAClassifier or FSARegressor
-        Estimator whose columns are tested. Its required columns are not tested, but are always
-        selected.
+        Estimator whose columns are tested. Columns required by its constraints are not tested, but
+        always selected.
     fdr : float
         False discovery rate in (0, 1).
 
     Returns
     -------
     names : list of str
-        Names of the selected columns, possibly none.
+        Names of the selected columns; possibly empty.
     certainty : dict
         Entries ``fdr``, ``chosen_by``, ``method``, ``estimated_fdr`` (None if nothing is selected),
         ``exchangeability`` (p-value of the diagnostic; None without knockoffs), and ``notes``
@@ -80,7 +80,7 @@ def add_certainty(
 ) -> list[str]:
     """Add a ``pvalue`` and, if ``intervals`` is set, a 95% ``interval`` to each selected column.
 
-    One-line messages that explain missing p-values and intervals are returned.
+    The function returns one-line messages that explain missing p-values and intervals.
     """
     notes: list[str] = []
     if not columns:

@@ -15,9 +15,9 @@ _COLUMNS = 1_000  # number of columns that are sorted together
 
 
 def leaks(table: Table, task: str) -> list[str]:
-    """Return a one-line warning for each column that alone predicts the target almost perfectly.
+    """Return a one-line warning for each column that predicts the target nearly perfectly.
 
-    A numeric target is predicted by least squares on the column. Classes are predicted by a tree
+    A numeric target is predicted from the column by least squares. Classes are predicted by a tree
     with two leaves per class and at least five rows per leaf.
     """
     from sklearn.tree import DecisionTreeClassifier
@@ -84,8 +84,8 @@ def _correlated(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str]:
     """Return a one-line warning for each column whose missing cells reveal the target.
 
-    The cells of such a column are missing exactly in the rows with one value of the target.
-    ``gaps`` contains the names of the columns and the masks of their missing cells.
+    The cells of such a column are missing in exactly those rows that have a certain value of the
+    target. ``gaps`` contains the column names and the masks of their missing cells.
     """
     lines = []
     for name, missing in gaps:
@@ -103,7 +103,7 @@ def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str
 def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
     """Return one-line warnings about duplicates and unknown classes among the test rows.
 
-    Test rows that duplicate training rows are reported if most training rows are distinct.
+    Duplicates of training rows are reported only if most training rows are distinct.
     """
     n, lines, known = len(test.y), [], set(_row_keys(train, train.X.dtype))
     if 2 * len(known) >= len(train.y) and (

@@ -17,7 +17,7 @@ Dates = Literal["dayfirst", "monthfirst"]
 
 
 def option(panel: str, *flags: str, **settings: Any) -> dict[str, Any]:
-    """Return the metadata of a field: the arguments of its option, and its help panel."""
+    """Return the metadata of a field, which consists of the option's arguments and help panel."""
     return {"flags": flags, "rich_help_panel": panel, **settings}
 
 
@@ -29,7 +29,7 @@ _MAX_WEIGHT = 1e100  # sums of larger weights may overflow
 
 
 def parse_number(option: str, given: str, text: str | None = None) -> float:
-    """Parse the number in the value of an option; by default, it follows the last "=".
+    """Parse the number in the value of an option, which by default follows the last "=".
 
     Raises
     ------
@@ -195,17 +195,17 @@ class SelectionParameters:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SelectionOptions(SelectionParameters):
-    """Parameters of a selection in the notation of ``annealed select``."""
+    """Options of a selection, in the notation of ``annealed select``."""
 
     def check(self, k: Any) -> None:
         """Check that the options are compatible with each other and with ``k``.
 
-        ``k`` is a number, "auto" or None.
+        Here ``k`` is a number, "auto" or None.
 
         Raises
         ------
         ValueError
-            If two options exclude each other.
+            If two options are incompatible.
         """
         if (k is None) == (self.fdr is None):
             raise ValueError("expected exactly one of -k (a number of columns, or auto) and --fdr")
@@ -265,24 +265,24 @@ class SelectionOptions(SelectionParameters):
 
     @property
     def keep_missing(self) -> bool:
-        """Whether missing numbers have a separate response; otherwise, the median replaces them."""
+        """Whether missing numbers have a separate response (otherwise, they become the median)."""
         return self.card or self.response == "piecewise"
 
     @property
     def offset_column(self) -> tuple[str, str] | None:
-        """Column of the offset, and its link: "log" for exposures, otherwise "identity"."""
+        """Name of the offset column, and its link: "log" for exposures and otherwise "identity"."""
         name, link = self.exposure or self.offset, "log" if self.exposure else "identity"
         return None if name is None else (name, link)
 
     @property
     def of_rows(self) -> dict[str, str]:
-        """Columns with properties of rows, such as weights, by the name of their option."""
+        """Columns that contain properties of rows, such as weights, by option name."""
         names = ("row_groups", "weight", "offset", "exposure", "time")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
     def measure(self) -> str | None:
-        """Score by which the size is chosen; D^2 by default for a loss with a log link."""
+        """Score by which the size is chosen. For a loss with a log link, the default is D^2."""
         from ....learners.objective.losses import LOSSES
 
         log_link = self.loss in LOSSES and LOSSES[self.loss].link == "log"

@@ -50,11 +50,12 @@ class Selection:
     model : FSAClassifier, FSARegressor or ScoreCardClassifier
         Estimator fitted to all rows.
     columns : list of dict
-        Selected columns, in order of decreasing effect; empty if a constant model is as good. The
-        keys are ``name``, ``coefficient`` (None for response curves and score cards), ``effect``
-        (standard deviation of the contribution to the score), ``stability`` (fraction of the random
-        halves in which the column is selected), ``levels`` or ``curve``, ``distribution`` for
-        numbers and dates, ``alternatives`` and, in a report, ``cost`` (:func:`.validation.costs`).
+        Selected columns, in order of decreasing effect; empty if no columns improve on a constant
+        model. The keys are ``name``, ``coefficient`` (None for response curves and score cards),
+        ``effect`` (standard deviation of the contribution to the score), ``stability`` (fraction of
+        the random halves in which the column is selected), ``levels`` or ``curve``,
+        ``distribution`` for numbers and dates, ``alternatives`` and, in a report, ``cost``
+        (:func:`.validation.costs`).
     validation : Validation
     kappa : float or None
         Chance-corrected agreement between the selections on random halves.
@@ -62,15 +63,16 @@ class Selection:
         Whether the size was chosen by cross-validation.
     request : SelectionOptions
     sample : Table
-        Rows on which the size was chosen and scored, in the encoding of the table.
+        Rows on which the size was chosen and the selection was scored, in the encoding of the
+        table.
     splits : list of (ndarray, ndarray)
         Training and held-out rows of each fold of the sample.
     settings : dict
-        Options for the report.
+        Options shown in the report.
     certainty : dict
         Statistical guarantees; see :mod:`.inference`.
     interaction : dict or None
-        Strongest interaction, only in a report; see :func:`.validation.interaction`.
+        Strongest interaction, computed only for a report; see :func:`.validation.interaction`.
     """
 
     task: str
@@ -90,7 +92,7 @@ class Selection:
     def add_certainty(self) -> None:
         """Add p-values and, if requested, intervals to the columns.
 
-        Messages that explain missing p-values and intervals are added to the notes.
+        Messages that explain missing p-values and intervals are appended to the notes.
         """
         if self.request.card or self.table.fit_options:  # not valid with weights or offsets
             return
@@ -100,7 +102,7 @@ class Selection:
         self.certainty["notes"] = [*self.certainty.get("notes", ()), *more]
 
     def add_details(self, progress: Progress = lambda iterable, what: iterable) -> None:
-        """Add p-values, the cost of each column, and the strongest interaction for a report.
+        """Add the details of a report: p-values, the cost of each column, and the main interaction.
 
         A second call has no effect.
         """
@@ -114,13 +116,13 @@ class Selection:
 
     @property
     def sources(self) -> list[str]:
-        """Columns of the file from which the selected columns are computed, in the same order."""
+        """Columns of the original table from which the selected columns are computed, in order."""
         made_of = {column.name: column.source for column in self.table.encoding.columns}
         return list(dict.fromkeys(made_of[column["name"]] for column in self.columns))
 
     @property
     def logarithms(self) -> list[str]:
-        """Columns that were replaced by their logarithms."""
+        """Names of the columns that were replaced by their logarithms."""
         return [column.name for column in self.table.encoding.columns if column.form == LOGARITHM]
 
     def to_model(self, target: str | None) -> TabularModel:
@@ -139,9 +141,9 @@ class Selection:
 
     @property
     def card(self) -> dict[str, Any] | None:
-        """Return the rules of a score card, and its risk table; None if there is no score card.
+        """Return the rules and the risk table of a score card, or None if there is no score card.
 
-        The rules include their points. The risk table contains the probability and the number of
+        Each rule includes its points. The risk table contains the probability and the number of
         rows for each sum of points.
         """
         if not isinstance(self.model, ScoreCardClassifier):
@@ -167,9 +169,9 @@ class Selection:
 
     @property
     def nothing(self) -> str:
-        """Return a line that explains why no column was selected.
+        """Return a one-line explanation of why no column was selected.
 
-        The line states the rule and the best size.
+        The explanation states the rule and the best size.
         """
         v = self.validation
         if "fdr" in self.certainty:
@@ -235,19 +237,20 @@ def select_table(
     ----------
     table : Table
     k : int or None
-        Number of columns; None chooses it by cross-validation or by the false discovery rate.
+        Number of columns. If None, it is chosen by cross-validation or by controlling the false
+        discovery rate.
     request : SelectionOptions
     name : str
         Name of the table, shown in the first message.
     progress : function
-        Function that is called with an iterable and a label, and returns the wrapped iterable.
+        Function of an iterable and a label that returns an iterable with a progress display.
     note : function
-        Function called with each one-line message about dropped or imputed columns, before the fit.
+        Function that is called, before the fit, with each one-line message about dropped or imputed
+        columns.
     test : Table or None
         Additional rows on which the model is scored.
     fit : function
-        Function that is called with the estimator, the size and the table, and fits the final
-        model.
+        Function of the estimator, the number of columns and the table that fits the final model.
 
     Returns
     -------
@@ -318,8 +321,8 @@ def guess_task(y: np.ndarray) -> str:
     """Return "classification" or "regression", depending on the values of the target.
 
     The task is classification for text, booleans, and at most ``MAX_CLASSES`` distinct integers.
-    However, numbers with more than two distinct values, and with more distinct values than half the
-    number of rows, always mean regression.
+    However, the task is always regression for numbers with more than two distinct values if there
+    are also more distinct values than half the number of rows.
 
     Examples
     --------
@@ -354,7 +357,7 @@ def task_note(y: np.ndarray, task: str) -> list[str]:
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
-    """Return the rows that are alone in their class.
+    """Return the rows that are the only ones of their class.
 
     The result is empty if fewer than two classes would remain without these rows.
     """
@@ -369,7 +372,7 @@ def check_target(y: np.ndarray, task: str) -> None:
     ------
     ValueError
         If the target of a regression consists of labels, classes are fractional numbers, there are
-        more than half as many classes as rows, or the target is constant.
+        more classes than half the number of rows, or the target is constant.
     """
     if task == "regression" and y.dtype.kind not in "iuf":
         raise ValueError(
@@ -406,26 +409,26 @@ def select_columns(
     sample: Table | None = None,
     fit: Callable[[Any, int, Table], Any] = fitted,
 ) -> Selection:
-    """Select columns by FSA; their number is given or chosen by cross-validation.
+    """Select a given number of columns, or a number chosen by cross-validation, by FSA.
 
     Parameters
     ----------
     table : Table
     task : {"classification", "regression"}
     k : int or None
-        Number of columns; None chooses it by cross-validation.
+        Number of columns. If None, it is chosen by cross-validation.
     request : SelectionOptions
         Other options.
     progress : function
-        Function that is called with an iterable and a label, and returns the wrapped iterable.
+        Function of an iterable and a label that returns an iterable with a progress display.
     only : sequence of str or None, default None
-        Columns of the final model, either k columns or an empty sequence. The scores and the
-        stability refer to a separate selection of k columns.
+        Columns of the final model: either k columns or an empty sequence. The scores and the
+        stability then refer to a separate selection of k columns.
     sample : Table or None, default None
-        Rows on which the size is chosen and scored and the stability is measured; None means all.
+        Rows on which the size is chosen, the selection is scored and the stability is measured.
+        None means all rows.
     fit : function
-        Function that is called with the estimator, the size and the table, and fits the final
-        model.
+        Function of the estimator, the number of columns and the table that fits the final model.
 
     Raises
     ------
@@ -546,7 +549,7 @@ def _describe(
 
 
 def shown(column: dict[str, Any]) -> str:
-    """Return the name of a selected column; log(NAME) if its logarithm is used."""
+    """Return the displayed name of a selected column: log(NAME) if its logarithm is used."""
     return f"log({column['name']})" if column.get("form") == LOGARITHM else column["name"]
 
 

@@ -1,4 +1,4 @@
-"""Encoding of a table as a matrix: types of columns, and dropped columns with the reasons."""
+"""Encoding of a table as a matrix: column types, and dropped columns with reasons."""
 
 import re
 from collections import defaultdict
@@ -112,9 +112,9 @@ class Table:
     encoding : TableEncoding
         Encoding of the table's columns, which describes each column of the matrix.
     left_out : dict of str to str
-        Reason why each dropped column was dropped.
+        Reason for which each dropped column was dropped.
     notes : list of str
-        One-line messages about the decisions.
+        One-line messages about decisions.
     rows : ndarray of shape (n_rows,), int
         Positions of the rows in the file.
     row_groups : ndarray of shape (n_rows,) or None
@@ -128,11 +128,11 @@ class Table:
     times : ndarray of shape (n_rows,) or None
         Times by which the rows are ordered.
     duplicate_of : ndarray of shape (n_rows,), int, or None
-        First identical row of each row; None if there are no duplicates.
+        Index of the first identical row for each row; None if there are no duplicates.
     skewed : tuple of str
         Columns that may be replaced by their logarithms.
     max_rows : int
-        Maximum number of rows of :meth:`sampled`.
+        Maximum number of rows that :meth:`sampled` draws.
     """
 
     X: Any
@@ -152,7 +152,7 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns in use."""
+        """Names of the columns that are encoded."""
         return [column.name for column in self.encoding.columns]
 
     @property
@@ -162,7 +162,7 @@ class Table:
         return {name: values for name, values in given.items() if values is not None}
 
     def columns_of(self, names: Collection[str]) -> np.ndarray:
-        """Return the mask of the matrix columns that encode the given columns of the table."""
+        """Return a mask of the matrix columns that encode the given columns of the table."""
         wanted = set(names)
         return np.isin(
             self.encoding.groups, [i for i, name in enumerate(self.names) if name in wanted]
@@ -181,7 +181,7 @@ class Table:
     def better_logarithms(self, task: str) -> list[str]:
         """Return the skewed columns whose logarithms are more correlated with the target.
 
-        Squared correlations are compared, summed over the classes.
+        The comparison uses squared correlations, summed over the classes.
         """
         T = (
             (self.y[:, None] == np.unique(self.y)).astype(np.float64)
@@ -203,7 +203,7 @@ class Table:
         return list(compress(self.skewed, shares(np.log(X)) > shares(X)))
 
     def with_logarithms(self, names: Collection[str]) -> "Table":
-        """Return the table with some columns replaced by their logarithms.
+        """Return the table with the given columns replaced by their logarithms.
 
         Numbers that are not positive are first replaced by the median.
         """
@@ -232,9 +232,9 @@ class Table:
         )
 
     def drop_rows(self, single: np.ndarray) -> "Table":
-        """Return the table without rows that are alone in their class.
+        """Return the table without rows that are the only ones of their class.
 
-        A message about each of these rows is added.
+        A message is added for each dropped row.
         """
         # classes are integers
         labels = self.y.astype(int) if self.y.dtype.kind == "f" else self.y
@@ -247,8 +247,9 @@ class Table:
         return remaining
 
     def sampled(self, task: str, seed: int, split_duplicates: bool = False) -> "Table":
-        """Return at most ``max_rows`` rows in memory, stratified by the target. Their duplicates
-        are also included. Messages about the sampling and the duplicates are added.
+        """Return at most ``max_rows`` rows in memory, stratified by target, and their duplicates.
+
+        Messages about the sampling and the duplicates are added.
         """
         n, small = len(self.y), replace(self, notes=list(self.notes))
         if n > self.max_rows:
@@ -440,10 +441,10 @@ def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
 
 
 def order_of(levels: Collection[str]) -> tuple[str, ...]:
-    """Return distinct words in ascending order if they have an order.
+    """Sort distinct words if they have a natural order.
 
-    The words must be answers on a known scale, numbers followed by words, or ranges of numbers.
-    Otherwise, the result is an empty tuple.
+    This is the case for answers on a known scale, numbers followed by words, and ranges of numbers.
+    For other words, the result is an empty tuple.
 
     Examples
     --------
@@ -491,20 +492,20 @@ def encode_frame(
     ids: Collection[str],
     kinds: Mapping[str, str],
 ) -> tuple[Any, _Decisions]:
-    """Return the matrix of a table and the decisions about its columns.
+    """Encode a table as a matrix, and return the matrix and the decisions about the columns.
 
     Parameters
     ----------
     frame : DataFrame
         Table without the target.
     request : SelectionOptions
-        Options that include the required columns and the order of day and month in dates such as
-        31/12/2019. This order is detected if it is not given.
+        Options, such as the required columns and the order of day and month in dates such as
+        31/12/2019. If the order is not given, it is detected.
     ids : collection of str
         Columns that identify the rows; see :func:`numbers_rows`. They are dropped unless they are
         required.
     kinds : mapping of str to str
-        Requested types of columns, from ``KINDS``, or levels in order, separated by "<".
+        Requested type of each column, from ``KINDS``, or its levels in order, separated by "<".
     """
     decisions, dates = _Decisions(request.keep_missing, request.include, kinds), request.dates
     decisions.taken, decisions.complete = set(frame.columns), complete_numbers(frame)
@@ -527,10 +528,10 @@ def encode_frame(
 
 
 def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool, str]]:
-    """Return statistics of each column of finite numbers.
+    """Compute statistics of columns of finite numbers.
 
-    They are whether the column is constant, its median, whether single precision is sufficient, and
-    the result of :func:`doubtful`, if any.
+    The statistics of a column are whether it is constant, its median, whether single precision is
+    sufficient, and the result of :func:`doubtful`, if any.
     """
     result: dict[str, tuple[bool, float, bool, str]] = {}
     for names, X in number_blocks(frame, frame.columns):
@@ -548,9 +549,9 @@ def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool, 
 
 
 def doubtful(X: np.ndarray) -> dict[int, str]:
-    """Return columns of finite numbers that may not be meaningful, with the reason.
+    """Return the columns of finite numbers that may not be meaningful, with reasons.
 
-    In such a column, only a few digits or a single cell contain information.
+    In such a column, only a few digits or a single cell carry information.
     """
     if not X.size:
         return {}
@@ -571,7 +572,7 @@ def doubtful(X: np.ndarray) -> dict[int, str]:
 def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
     """Return the columns of skewed positive numbers whose logarithms are much less skewed.
 
-    At most ``MAX_ROWS`` rows are used.
+    The skewness is estimated from at most ``MAX_ROWS`` rows.
     """
     if len(X) < _MIN_SKEWED:
         return ()
@@ -719,7 +720,7 @@ def numbers_rows(values: pd.Series, first: bool) -> bool:
 
 
 def read_target(values: pd.Series) -> np.ndarray:
-    """Return a target as labels or as numbers; empty cells become None or NaN.
+    """Convert a target to labels or numbers; empty cells become None or NaN.
 
     Raises
     ------
@@ -769,7 +770,7 @@ def read_target(values: pd.Series) -> np.ndarray:
 def encode_matrix(
     X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()
 ) -> tuple[Any, _Decisions]:
-    """Encode a dense or sparse matrix of numbers, with a result as in :func:`encode_frame`."""
+    """Encode a dense or sparse matrix of numbers; the result is that of :func:`encode_frame`."""
     decisions = _Decisions(keep_missing, required)
     missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     if hasattr(X, "tocsr"):

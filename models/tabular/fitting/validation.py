@@ -1,4 +1,4 @@
-"""Cross-validated scores of the selected columns, all columns, a baseline, and each size."""
+"""Cross-validated scores of the selected columns, all columns, a baseline and each size."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -38,23 +38,23 @@ class Validation:
     Attributes
     ----------
     size : int
-        Number of columns, chosen automatically or given.
+        Number of columns, which is given or chosen automatically.
     sizes : list of int
         Numbers of columns in ascending order; 0 denotes a constant model.
     path, losses : ndarray of shape (n_folds, n_sizes)
-        Score of each size in each fold, and the loss by which the size is chosen. The score is
+        Score of each size on each fold, and the loss by which the size is chosen. The score is
         accuracy, R^2 or the requested score. The loss is the mean log loss, the mean squared error
         or the negative score. R^2 is 1 minus the mean squared error of the fold divided by the
         variance of all held-out rows.
     scores : dict of str to dict of str to float
-        Measures on the held-out rows of all folds together, for "selected", "all columns",
-        "baseline" and, if requested, "boosting" (on all columns) and "test".
+        Measures computed on the held-out rows of all folds together, for the models "selected",
+        "all columns", "baseline" and, if requested, "boosting" (on all columns), and for "test".
     nested : bool
-        Whether the size that is scored on each fold was chosen on the other folds.
+        Whether the size scored on each fold was chosen on the other folds.
     held_out : list of int
-        Number of held-out rows of each fold.
+        Number of held-out rows in each fold.
     errors : dict
-        Errors of the model of the selected columns; see :func:`errors`.
+        Errors of the model on the selected columns; see :func:`errors`.
     calibration : tuple of (float, float) or None
         Slope and flip rate of the probabilities; see :func:`.calibrate`. The scores of each fold
         are computed with the values estimated on the other folds.
@@ -72,14 +72,14 @@ class Validation:
 
     @property
     def path_scores(self) -> np.ndarray:
-        """Compute the accuracy or R^2 of each size on the held-out rows of all folds together."""
+        """Compute the accuracy or R^2 of each size over the held-out rows of all folds."""
         return (
             np.average(self.path, axis=0, weights=self.held_out) if len(self.path) else np.zeros(0)
         )
 
     @property
     def curve(self) -> str:
-        """One-line text with the scores of the selected size, its neighbours, and the best size.
+        """One line with the scores of the selected size, its neighbours and the best size.
 
         Examples
         --------
@@ -116,7 +116,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out rows and the predictions of a model for them.
+    """Held-out rows, and a model's predictions for them.
 
     Attributes
     ----------
@@ -127,9 +127,10 @@ class HeldOut:
     calibrated : bool
         Whether the probabilities are calibrated; otherwise only their ranking is meaningful.
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes), or None
-        Scores of a classifier that can be calibrated.
+        Scores of a classifier whose probabilities can be calibrated.
     loss : Loss or None
-        Loss with a log link, whose deviance is the loss of a row; None means the squared error.
+        Loss with a log link, whose deviance is used as the loss of a row; None means the squared
+        error.
     """
 
     y: np.ndarray
@@ -165,7 +166,7 @@ class HeldOut:
 
     @classmethod
     def together(cls, parts: "list[HeldOut]") -> "HeldOut":
-        """Concatenate the rows of several folds."""
+        """Concatenate the held-out rows of several folds."""
 
         def joined(name: str) -> Any:
             values = [getattr(part, name) for part in parts]
@@ -284,7 +285,7 @@ def check_score(score: str | None, task: str) -> None:
 def first_measure(task: str, score: str | None) -> tuple[int, Callable[[HeldOut], float]]:
     """Return the sign and the function of the main measure.
 
-    The sign is 1 if higher values are better, otherwise -1.
+    The sign is 1 if higher values are better, and otherwise -1.
     """
     return SCORES[score or _SHOWN[task][0]][1:]
 
@@ -310,13 +311,13 @@ def folds(table: Table, task: str, seed: int = 0) -> Splits:
 
     The folds depend only on the table and the seed.
 
-    Groups of rows and identical rows stay together. With times, the test rows of each fold are
-    later than its training rows.
+    Rows of the same group and identical rows are assigned to the same fold. If rows have times, the
+    test rows of each fold are later than its training rows.
 
     Raises
     ------
     ValueError
-        If there are too few rows in total, rows in a class, or groups of rows.
+        If there are too few rows, too few rows in a class, or too few groups of rows.
     """
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
@@ -375,12 +376,12 @@ def validate(
     progress: Progress,
     request: SelectionOptions,
 ) -> Validation:
-    """Score the sizes along paths, choose a size if ``size`` is None, and score the chosen size.
+    """Score the sizes along a path per fold, choose a size if none is given, and score it.
 
     All columns and a baseline are scored as well. If ``size`` is None, :func:`chosen_size` chooses
     the size, and ``sizes`` must begin with 0, which denotes a constant model. The chosen size is
     scored by nested selection, where the size for each fold is chosen by the losses on the other
-    folds. This requires no further fits, and is more accurate than inner folds, which have fewer
+    folds. This requires no additional fits and is more accurate than inner folds, which have fewer
     training rows.
     """
     class_weight = getattr(model, "class_weight", None)
@@ -503,9 +504,10 @@ def errors(held: HeldOut) -> dict[str, Any]:
     """Compute the calibration, residuals and confusion matrix of held-out rows.
 
     ``calibration`` contains the means of predicted and observed values in ten groups of rows,
-    sorted by prediction. It exists for numbers and for the probability of the second of two
-    classes. ``residuals`` contains the quantiles of the residuals. ``confusion`` contains the
-    number of rows for each true class (first index) and predicted class. All values are weighted.
+    sorted by prediction. It is available for numeric targets and for the probability of the second
+    of two classes. ``residuals`` contains the quantiles of the residuals. ``confusion`` contains
+    the number of rows for each true class (first index) and predicted class. All values are
+    weighted.
 
     Examples
     --------
@@ -548,9 +550,9 @@ def costs(
     splits: Splits,
     progress: Progress,
 ) -> dict[str, float]:
-    """Compute how much the main measure worsens if a column is removed and the others are refitted.
+    """Compute how much worse the main measure becomes if a column is removed and the rest refitted.
 
-    Each of the first ``_MAX_COSTS`` columns is removed in turn. All models use the same folds, and
+    The first ``_MAX_COSTS`` columns are removed one at a time. All models use the same folds, and
     the columns are not selected again.
     """
     sign, measure = first_measure(task, request.measure)
@@ -573,9 +575,9 @@ def interaction(
 ) -> dict[str, Any] | None:
     """Return the pair of columns whose product best explains the residuals on held-out rows.
 
-    The first ``_MAX_PAIRED`` numeric columns are considered. The gain in the main measure due to
-    the product is also returned. The result is None if there is no pair. The pair is chosen and
-    scored on the same rows, so the result is a hint and not a test.
+    Only the first ``_MAX_PAIRED`` numeric columns are considered. The result also contains the gain
+    in the main measure due to the product, and is None if there is no pair. Since the pair is
+    chosen and scored on the same rows, the result is only an indication.
     """
     whole, (sign, measure) = _part(table, names), first_measure(task, request.measure)
     numbers = [
@@ -667,15 +669,15 @@ def chosen_size(
 ) -> int:
     """Choose a size by the requested rule; see :func:`.choose_size`.
 
-    The result is 0, the first of the sizes, unless the best size outperforms a constant model
-    (:func:`.beats_constant`) or columns are included.
+    The result is the first size, 0, unless the best size outperforms a constant model (see
+    :func:`.beats_constant`) or columns are always included.
 
     Parameters
     ----------
     sizes : ndarray of shape (n_sizes,)
     losses : ndarray of shape (n_folds, n_sizes)
     row_losses : ndarray of shape (n_sizes, n_rows)
-        Losses of the held-out rows.
+        Loss of each held-out row at each size.
     request : SelectionOptions
     weight, groups : ndarray of shape (n_rows,) or None, default None
         Weights and groups of the held-out rows.
@@ -707,7 +709,7 @@ def _loss(held: HeldOut, score: str | None) -> float:
 
 
 def fitted(model: Any, size: int, table: Table) -> Any:
-    """Fit an estimator of a given size, where 0 means a constant model."""
+    """Fit an estimator of a given size; 0 means a constant model."""
     from sklearn.base import clone
 
     options = table.fit_options
@@ -717,9 +719,9 @@ def fitted(model: Any, size: int, table: Table) -> Any:
 
 
 def all_columns(task: str, table: Table, class_weight: Any = None) -> Any:
-    """Fit a ridge model on all columns, with missing values replaced by the median.
+    """Fit a ridge model to all columns after replacing missing values with the median.
 
-    The penalty is chosen by leave-one-out cross-validation, on at most 5,000 evenly spaced rows.
+    The penalty is chosen by leave-one-out cross-validation on at most 5,000 evenly spaced rows.
     """
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV

@@ -45,14 +45,14 @@ from .windows import (
 
 @dataclass(frozen=True)
 class DetectorSettings:
-    """Settings of a complete training run; each stage has its own table in the ``--config`` file.
+    """Settings of a complete training run; each stage has a table in the ``--config`` file.
 
     Parameters
     ----------
     held_out : float, default 0.1
         Fraction of the photographs that are held out to calibrate thresholds and offsets.
     scan : TrainingSettings
-        Settings of the classifiers of all windows, for the modes "scan" and "regress".
+        Settings of the classifiers that score all windows, for the modes "scan" and "regress".
     face_cascade : TrainingSettings
         Settings of the cascade that detects the neighbourhood of faces, for the mode
         "prune+regress".
@@ -60,16 +60,18 @@ class DetectorSettings:
         Settings of the regressors that predict the keypoints, for the modes "regress" and
         "prune+regress".
     classifier : TrainingSettings
-        Settings of the classifiers of the windows that the regressors predict near faces, for the
-        mode "prune+regress".
+        Settings of the classifiers that score only the windows proposed by the regressors near
+        faces, for the mode "prune+regress".
     assembly : AssemblySettings
-        Settings of the assembly of a face's keypoints, which apply if all six anchors are trained.
+        Settings of the assembly of a face from its keypoints. They apply if all six anchors are
+        trained.
     refinement : RegressionSettings
         Settings of the cascade that refines all points of a face.
     probabilities : ProbabilitySettings
-        Settings of the probabilities of a face and of its points.
+        Settings of the probabilities of faces and of their keypoints.
     turned_heads : float, default 45.0
-        Maximum yaw in degrees of the rotated copies of heads with landmarks; 0 disables the copies.
+        Maximum yaw, in degrees, of the rotated copies of heads with landmarks; 0 disables the
+        copies.
     second_node : SecondNodeSettings
         Settings of the second node of the face cascade, which verifies the local maxima of the
         first node.
@@ -246,8 +248,8 @@ _WHOLE: dict[str, Callable] = {
 def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> dict[str, Stage]:
     """Return the training stages for the given keypoints.
 
-    If all anchors are included, the stages for whole objects are also returned (for faces, only in
-    the mode "prune+regress").
+    If all anchors are included, the result also contains the stages for whole objects (for faces,
+    only in the mode "prune+regress").
     """
     whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
     searched = _OF_OBJECTS if whole and mode == Mode.SCAN and schema.upright else {}
@@ -293,24 +295,24 @@ def train_detector(
     keypoints : list of str
         Keypoints to train.
     mode : Mode
-        Fastest mode that the detector supports. It also supports the slower modes.
+        Fastest mode that the detector is to support. It also supports all slower modes.
     resume : bool
-        Whether to resume from checkpoints. The result is byte-identical to that of an uninterrupted
-        run.
+        Whether to resume from checkpoints. The model file is byte-identical to that of an
+        uninterrupted run.
     say : function
         Function called with progress messages.
     n_jobs : int or FileMap
-        Number of threads, or a map over files; the result does not depend on it.
+        Number of threads, or a mapping function; the result does not depend on it.
     pool : FeaturePool, optional
         Feature pool; None means the default pool.
     stored : Schema, optional
-        Schema to store, with the keypoints in the order in which they are reported; None means the
-        schema of the images.
+        Schema to store, with the keypoints in the order in which they are to be reported; None
+        means the schema of the images.
 
     Raises
     ------
     ValueError
-        If there is no training data, a checkpoint belongs to different settings or data, or a file
+        If there are no training data, a checkpoint belongs to different settings or data, or a file
         cannot be written.
     """
     check_writable(out)

@@ -1,9 +1,9 @@
 """Augmentation of annotated photographs.
 
-Copies differ in yaw, roll, light, blur or occlusion, or contain several faces. For yaw, the depths
-of the landmarks are those of the rigid model. The vertices of a mesh are the landmarks, points on
-the forehead and behind the ears, and a fixed ring around the head. The head is rotated, and the
-triangles are drawn from far to near.
+Copies differ in yaw, roll, light, blur or occlusion, or contain several faces. To change the yaw,
+the depths of the landmarks are taken from the rigid model. The vertices of a mesh are the
+landmarks, points on the forehead and behind the ears, and a fixed ring around the head. The mesh is
+rotated, and its triangles are drawn from far to near.
 """
 
 from collections.abc import Callable, Sequence
@@ -216,9 +216,9 @@ def yaw_augmentations(
 ) -> list[AnnotatedImage]:
     """Return rotated copies of the photographs that contain one face with landmarks.
 
-    The yaw is from `_LEAST` to ``most`` degrees. The rigid model is learnt from the ``known``
-    photographs. If they show all faces from the same direction, the depth is unknown, and the
-    result is empty.
+    The yaw is between `_LEAST` and ``most`` degrees. The rigid model is learnt from the ``known``
+    photographs. If these show all faces from the same direction, the depth cannot be estimated, and
+    the result is empty.
     """
     usable = [len(image.instances) == 1 and image.landmarks is not None for image in images]
     if not (most and any(usable)):
@@ -243,7 +243,7 @@ def yaw_augmentations(
 
 
 def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
-    """Rotate a photograph counter-clockwise about its centre without cropping."""
+    """Rotate a photograph counter-clockwise about its centre without cropping it."""
     width, height = image_size(image.path)
     return image.moved(turning(height, width, degrees)[0], partial(turned, degrees=degrees))
 
@@ -313,7 +313,7 @@ def _pasted(parts: Sequence[tuple], pixels: np.ndarray) -> np.ndarray:
 def hard_augmentations(
     images: Sequence[AnnotatedImage], seed: int = 0
 ) -> dict[str, list[AnnotatedImage]]:
-    """Return one image of each kind of augmentation for each photograph with a single face."""
+    """Return one image per type of augmentation for each photograph with a single face."""
     some = [image for image in images if len(image.instances) == 1 and image.view is None]
     rng = np.random.default_rng([seed, len(some)])
     made: dict[str, list[AnnotatedImage]] = {}

@@ -1,7 +1,7 @@
 """Training of a detector for any kind of object from annotated images.
 
-Some settings are chosen based on the images: the size of the windows, the points with their own
-detector, and the numbers of features and mining rounds.
+Some settings are chosen based on the images: the size of the windows, the points for which
+detectors are trained, and the numbers of features and mining rounds.
 """
 
 import math
@@ -59,20 +59,20 @@ class Decisions:
     Parameters
     ----------
     side : float
-        Side of a window in reference lengths.
+        Side of a window, in reference lengths.
     enlarged : float
-        Factor by which images are enlarged, so that nearly all objects are large enough for the
+        Factor by which images are enlarged so that nearly all objects are large enough for the
         windows.
     anchors : tuple of str
-        Points with their own detector.
+        Points for which detectors are trained.
     n_features : int
         Number of features of each detector.
     rounds : int
         Maximum number of rounds of hard-negative mining.
     precision : dict of str to float
-        Average precision of each point on held-out images in the trials.
+        Average precision of each point on held-out images in trial runs.
     extent : float
-        Side of the window of whole objects in reference lengths.
+        Side of the window that contains a whole object, in reference lengths.
     """
 
     side: float
@@ -84,7 +84,7 @@ class Decisions:
     extent: float = 3.0
 
     def lines(self) -> list[str]:
-        """Return a line of text for each decision, with the option that overrides it."""
+        """Return a line of text for each setting, with the option that overrides it."""
         precisions = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
         trial = f"; average precision of a trial: {precisions}" if precisions else ""
         return [
@@ -198,7 +198,7 @@ def decide(
     images : list of AnnotatedImage
         Annotated images.
     trial_of : function
-        Function of a window side and some of the images that creates the training job of a trial.
+        Function of a window side and a list of images that creates the training job of a trial run.
     say : function
         Function called with progress messages.
     side, anchors, n_features, rounds
@@ -265,7 +265,7 @@ def train_keypoints(
     pool: FeaturePool | None = None,
     **given: Any,
 ) -> tuple[KeypointDetector, Decisions]:
-    """Choose the settings that are not given, train the detector and write it to a model file.
+    """Choose the settings that are not given, train the detector, and write it to a model file.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def train_keypoints(
     say : function
         Function called with progress messages.
     n_jobs : int or FileMap
-        Number of threads, or a map over files; the result does not depend on it.
+        Number of threads, or a mapping function; the result does not depend on it.
     pool : FeaturePool, optional
         Feature pool; None means pools with fewer features than the default pool.
     **given
@@ -363,8 +363,8 @@ def learning_curve(
 ) -> list[dict[str, Any]]:
     """Evaluate detectors trained on a quarter, half and all of the training images.
 
-    The detectors are trained with inexpensive settings and evaluated on ``test``, the held-out
-    images.
+    The detectors are trained with inexpensive settings and evaluated on the held-out images
+    ``test``.
 
     Returns
     -------

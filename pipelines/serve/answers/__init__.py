@@ -1,1 +1,1 @@
-"""Answers of the worker processes, with one module for each tab of the page."""
+"""Responses of the worker processes, with one module for each tab of the page."""

@@ -1,4 +1,4 @@
-"""Answers about keypoints for the tabs Faces, Camera and Label."""
+"""Responses about keypoints for the tabs Faces, Camera and Label."""
 
 import tempfile
 from functools import cache, lru_cache
@@ -61,9 +61,9 @@ def check_pixels(path: Path, most: int) -> None:
     "files",
 )
 def faces(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed faces detect --json``.
+    """Return the JSON object of ``annealed faces detect --json``.
 
-    If ``picture`` is set, it also contains the photograph as JPEG. If ``files`` is set, it also
+    If ``picture`` is set, it also contains the photograph as a JPEG. If ``files`` is set, it also
     contains the table, the COCO file and the crops.
     """
     options = _options(fields)
@@ -101,7 +101,7 @@ def _options(fields: Fields) -> DetectionOptions:
 
 @accepts()
 def features(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the strongest features of the model of each keypoint, with their positions."""
+    """Return the strongest features in the model of each keypoint, with their positions."""
     selected = {name: len(model.features) for name, model in detector().models.items()}
     return {
         "window": detector().pool.window,
@@ -117,7 +117,7 @@ def _follower(session: str) -> FrameProcessor:
 
 @accepts("session", "time")
 def camera(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed faces detect --json`` for the next frame of a session."""
+    """Return the object of ``annealed faces detect --json`` for the next frame of a session."""
     time = fields.number("time")
     if time is None:
         raise ValueError("the field time is missing; expected the time of this frame in seconds")
@@ -134,7 +134,7 @@ def _model(model: str, changed: str | None) -> KeypointDetector:
 
 @accepts("model", "changed")
 def label(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the image as JPEG with its size and, if ``model`` is given, the detected objects.
+    """Return the image as a JPEG, its size and, if ``model`` is given, the detected objects.
 
     ``changed`` identifies the version of the model.
     """

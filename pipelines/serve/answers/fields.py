@@ -9,7 +9,7 @@ _FLAGS = {"true": True, "1": True, "on": True, "false": False, "0": False, "": F
 
 
 class Fields:
-    """Text fields of a form by name.
+    """Text fields of a form, by name.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Fields:
         check_names("field", values, self.known)
 
     def listed(self, name: str) -> list[str]:
-        """Return all values of a field that are not empty."""
+        """Return all non-empty values of a field."""
         assert name in self.known
         return [value for value in self.values.get(name, []) if value]
 
@@ -58,7 +58,7 @@ class Fields:
         return number
 
     def flag(self, name: str) -> bool:
-        """Return whether a field is "true".
+        """Return whether the value of a field is "true".
 
         Raises
         ------
@@ -86,5 +86,5 @@ class Fields:
 
 
 def accepts(*known: str) -> Callable:
-    """Decorate an answer function such that it receives the form as :class:`Fields`."""
+    """Decorate a function so that it receives the form as :class:`Fields`."""
     return lambda answer: lambda path, values, tell: answer(path, Fields(values, known), tell)

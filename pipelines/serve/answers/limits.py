@@ -1,6 +1,6 @@
-"""Limits of requests, and errors that reject requests.
+"""Limits of requests, and errors by which requests are rejected.
 
-All limits are heuristic, for a page on the user's computer.
+All limits are heuristic and are intended for a page on the user's computer.
 """
 
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ FIELD_BYTES = 10_000  # maximum size of a form field
 
 @dataclass(frozen=True)
 class Limit:
-    """Limits of one kind of request.
+    """Limits for one type of request.
 
-    They apply to the bytes of the file, the pixels of an image, the frames of a video, and the
-    seconds of processing.
+    The limits are the maximum number of bytes in the file, pixels in an image, frames in a video,
+    and seconds of processing.
     """
 
     bytes: int
@@ -43,7 +43,7 @@ LIMITS = {
 
 
 class RequestError(Exception):
-    """Error that rejects a request with an HTTP status and a one-line reason."""
+    """Error by which a request is rejected, with an HTTP status and a one-line reason."""
 
     def __init__(self, status: int, message: str):
         # both arguments, because exceptions are pickled by their arguments

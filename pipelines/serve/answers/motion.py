@@ -1,4 +1,4 @@
-"""Answers of the Motion tab: the motion of each track, and frames with the tracks."""
+"""Responses for the Motion tab: the motion of each track, and frames with the tracks."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -29,9 +29,9 @@ ranker = prepare = cache(lambda: load_model("motion"))  # the shipped model
 
 @accepts("motions", "outliers", "frames", "files")
 def motion(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed motion segment --json``.
+    """Return the JSON object of ``annealed motion segment --json``.
 
-    If ``frames`` is set, it also contains images, and the positions of the points in them. If
+    If ``frames`` is set, it also contains images and the positions of the points in them. If
     ``files`` is set, it also contains the tracks and, for a video, masks of the moving objects.
     """
     number = number_or_auto("motions", fields.text("motions") or "auto")

@@ -1,4 +1,4 @@
-"""Answers of the Pets tab: the class of a photograph, and the location of the evidence for it."""
+"""Responses for the Pets tab: the class of a photograph, and the location of the evidence."""
 
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,7 @@ classifier = prepare = cache(lambda: load_model("pets"))  # the shipped model
 
 @accepts("evidence")
 def pets(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed pets classify --json``.
+    """Return the JSON object of ``annealed pets classify --json``.
 
     If ``evidence`` is set, it also contains the location of the evidence.
     """

@@ -1,4 +1,4 @@
-"""Answers of the Select tab: the columns of a table that predict its target, and the report."""
+"""Responses for the Select tab: the columns of a table that predict its target, and the report."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from .fields import Fields, accepts
 
 
 def prepare() -> None:
-    """Do nothing, because selection requires no model."""
+    """Do nothing, since selection requires no model."""
 
 
 @accepts(
@@ -28,7 +28,7 @@ def prepare() -> None:
     "report",
 )
 def select(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed select --json``.
+    """Return the JSON object of ``annealed select --json``.
 
     If ``report`` is set, it also contains the HTML page of ``--report``.
     """

@@ -29,21 +29,21 @@ KERNELS = (*(g.name for g in GEOMETRIES), *SUMS)
 
 @dataclass(frozen=True)
 class FramePair:
-    """Two frames and the points that are visible in both.
+    """Two frames, and the points that are visible in both of them.
 
     Attributes
     ----------
     first, second : int
         Indices of the frames.
     is_long : bool
-        Whether the gap is one of the two longest.
+        Whether the gap between the frames is one of the two longest.
     points : ndarray of shape (n,), int
         Indices of the points in the tracks.
     rows : ndarray of shape (n, 4)
         Coordinates x, y in the first frame and x', y' in the second frame, centred in each frame
         and divided by the common ``scale``, so that distances in the two frames are comparable.
     scale : float
-        Pixels per unit of the rows.
+        Number of pixels per unit of ``rows``.
     """
 
     first: int
@@ -55,16 +55,16 @@ class FramePair:
 
     @cached_property
     def moments(self) -> dict[str, np.ndarray]:
-        """Contribution of each point to the fit of each model; see :func:`.geometry.moments`.
+        """Contributions of the points to the fit of each model; see :func:`.geometry.moments`.
 
-        The dict contains an array of shape (n, q, q) for each model name.
+        The dict maps model names to arrays of shape (n, q, q).
         """
         moments_of = {g.name: moments(g.name, self.rows) for g in GEOMETRIES[:3]}
         return moments_of | {"epipolar": moments_of["affinity"]}  # uses the same products
 
 
 def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
-    """Choose pairs of frames with gaps from a sixteenth to a half of the sequence.
+    """Choose pairs of frames with gaps between a sixteenth and a half of the sequence's length.
 
     The first frames of the pairs are evenly spaced.
 
@@ -78,7 +78,8 @@ def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
     Returns
     -------
     list of FramePair
-        Pairs of frames, short gaps first. Pairs with fewer than 8 common points are dropped.
+        Pairs of frames, in order of increasing gap. Pairs with fewer than 8 common points are
+        dropped.
     """
     n_frames = len(coordinates)
     listed: dict[tuple[int, int], bool] = {}
@@ -110,7 +111,7 @@ class FramePairs:
     coordinates : ndarray of shape (F, P, 2)
         Coordinates in pixels.
     seen : ndarray of shape (F, P), bool
-        Whether each point is seen in each frame; the coordinates of unseen points are ignored.
+        Whether each point is seen in each frame. The coordinates of unseen points are ignored.
 
     References
     ----------
@@ -134,7 +135,7 @@ class FramePairs:
     def moments_of_all(self) -> dict[str, np.ndarray]:
         """Sums of the moments over the points of each pair; see :func:`.geometry.moments`.
 
-        The dict contains an array of shape (n_pairs, q, q) for each model name.
+        The dict maps model names to arrays of shape (n_pairs, q, q).
         """
         return {
             g.name: np.array([pair.moments[g.name].sum(axis=0) for pair in self.pairs])
@@ -163,7 +164,7 @@ class FramePairs:
 
     @cached_property
     def kernels(self) -> dict[str, np.ndarray]:
-        """Kernels of shape (P, P) for each name in ``KERNELS``, with a zero diagonal.
+        """Kernel of shape (P, P), with a zero diagonal, for each name in ``KERNELS``.
 
         An entry is the fraction of hypotheses that two points share, averaged over the pairs of
         frames in which both points are seen. In a sum of kernels, each kernel is divided by its

@@ -7,8 +7,8 @@ A row z = (x, y, x', y') contains the coordinates of a point in two frames. The 
 * "fundamental": the fundamental matrix of any rigid body
 * "epipolar": affine epipolar geometry, a hyperplane in 4-D
 
-Each fit is the eigenvector with the smallest eigenvalue of a sum of moments, so that many fits form
-one batch of small eigenproblems.
+Each fit is the eigenvector with the smallest eigenvalue of a sum of moments, so many fits can be
+computed as a batch of small eigenproblems.
 """
 
 from typing import NamedTuple
@@ -21,8 +21,8 @@ from ....learners.compilation import jit
 class Geometry(NamedTuple):
     """Properties of a model.
 
-    They are the number of points in a minimal fit, the number of equations per point, the number of
-    parameters, and the dimension of the manifold in 4-D.
+    The properties are the number of points in a minimal fit, the number of equations per point, the
+    number of parameters, and the dimension of the manifold in 4-D.
     """
 
     name: str
@@ -54,8 +54,8 @@ def moments(name: str, rows: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n, q, q)
-        Contributions; q is 5 for the affine models (products of (z, 1)) and 9 for the other two
-        models. :func:`fit` takes their sum over the points.
+        Contributions. q is 5 for the affine models (products of (z, 1)) and 9 for the other two
+        models. The sum over the points is an input of :func:`fit`.
     """
     x, y, x2, y2 = rows.T
     one, zero = np.ones(len(rows)), np.zeros(len(rows))
@@ -71,7 +71,7 @@ def moments(name: str, rows: np.ndarray) -> np.ndarray:
 
 
 def fit(name: str, sums: np.ndarray) -> np.ndarray:
-    """Fit models by least squares from sums of moments.
+    """Fit models by least squares, given sums of moments.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def fit(name: str, sums: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (m, r, q)
-        Unit vectors, r per model: 2 for the affinity, 1 for the other models. For the affine models
-        the last entry is the offset.
+        Unit vectors. The number r per model is 2 for the affinity and 1 for the other models. For
+        the affine models, the last entry is the offset.
     """
     if name in ("homography", "fundamental"):
         return np.linalg.eigh(sums)[1][:, :, 0][:, None, :]
@@ -98,10 +98,10 @@ def fit(name: str, sums: np.ndarray) -> np.ndarray:
 
 
 def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Compute the distances of points to models.
+    """Compute the distances of points from models.
 
-    They are orthogonal distances in 4-D for the affine models, and Sampson distances for the
-    others.
+    The distances are orthogonal distances in 4-D for the affine models and Sampson distances for
+    the others.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def own_distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Compute the distance of each point to its own model, as in :func:`distances`.
+    """Compute the distance of each point from its own model, as in :func:`distances`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Measures of a segmentation from two-frame models fitted to each motion in each frame pair."""
+"""Measures of a segmentation, based on models fitted to each motion in each pair of frames."""
 
 from collections.abc import Callable, Sequence
 
@@ -64,7 +64,7 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
 def fit_measures(
     pairs: FramePairs, segmentations: Sequence[np.ndarray]
 ) -> tuple[Callable[[str, str], np.ndarray], np.ndarray]:
-    """Compute the residuals and rivals for each model and range of frame gaps, and the GRIC.
+    """Compute residuals and rivals for each model and range of frame gaps, and the GRIC.
 
     Parameters
     ----------
@@ -74,8 +74,9 @@ def fit_measures(
     Returns
     -------
     measures : callable
-        Function of the names of a model and a range that returns an array of shape
-        (n_segmentations, 13): ``RESIDUALS`` (averages as logarithms) followed by ``RIVALS``.
+        Function of the names of a model and of a range of frame gaps that returns an array of shape
+        (n_segmentations, 13): ``RESIDUALS`` (averages on a logarithmic scale), followed by
+        ``RIVALS``.
     gric : ndarray of shape (n_segmentations, 3, 5)
         Mean geometric robust information criterion of Torr per observation in each range, for each
         model and for the best model of each motion.
@@ -124,7 +125,7 @@ def fit_measures(
 def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]:
     """Sum the moments of motions in each pair of frames.
 
-    The sums for a union of motions are the sums over its parts.
+    The sums for a union of motions are the totals of the sums for its parts.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
 def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
     """Compute the GRIC of each motion for its best model, summed over the pairs of frames.
 
-    A model whose parameters alone cost more than the best model so far is not fitted.
+    A model is not fitted if its parameters alone cost more than the best model so far.
 
     Parameters
     ----------
@@ -288,7 +289,7 @@ def _gric(
 
 
 def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamental") -> np.ndarray:
-    """Compute the distance of each point to the model of its motion.
+    """Compute the distance of each point from the model of its motion.
 
     The distance is the upper quartile over the frame pairs. The model is fitted to the three
     quarters of the motion's points with the smallest distances.
@@ -297,7 +298,7 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
     ----------
     pairs : FramePairs
     labels : ndarray of shape (P,), int
-        Motion of each point, 0 .. K-1.
+        Motion of each point, from 0 to K - 1.
     name : str, default "fundamental"
         Name of the model.
 
@@ -332,8 +333,8 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
 def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
     """Compute the ``CUTS`` of segmentations from a kernel.
 
-    They are the normalised cut of each motion, and fractions of nearest neighbours that belong to
-    other motions.
+    The measures are the normalised cut of each motion, and fractions of nearest neighbours that
+    belong to other motions.
 
     Parameters
     ----------

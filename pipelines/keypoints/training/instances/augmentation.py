@@ -1,4 +1,4 @@
-"""Augmented copies of annotated faces, and initial shapes of the refinement."""
+"""Augmented copies of annotated faces, and initial shapes for the refinement."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,11 +32,12 @@ class AugmentationSettings:
         Fractions of the copies that are blurred, compressed as low-quality JPEG, and changed in
         brightness and contrast, respectively.
     covered : float
-        Fraction of the copies in which part of another image hides 10 to 40% of the object's box.
+        Fraction of the copies in which part of another image covers 10 to 40% of the object's box.
     anchor_errors : tuple of float
-        Standard deviations of the simulated anchor errors. Each is used for two consecutive copies.
+        Standard deviations of the simulated anchor errors. Each one is used for two consecutive
+        copies.
     outliers : float
-        Fraction of the anchors whose error is ``outlier_error`` instead.
+        Fraction of the anchors whose standard deviation is ``outlier_error`` instead.
     outlier_error : float
     incomplete : float
         Fraction of the faces with one to four missing anchors.
@@ -63,7 +64,7 @@ class AugmentationSettings:
 class InstanceCopy(NamedTuple):
     """Augmented copy of a face.
 
-    It contains the grey pixels, a uint8 array of shape (h, w), the n annotated points as complex
+    It contains the grey values (a uint8 array of shape (h, w)), the n annotated points as complex
     numbers, whether the copy is mirrored, and the reference length in pixels.
     """
 
@@ -73,9 +74,9 @@ class InstanceCopy(NamedTuple):
     reference_length: float
 
     def levels(self, ied: float, unit: float) -> list[Level]:
-        """Return the pyramid of a face with reference length ``ied``.
+        """Return the pyramid of a face with the reference length ``ied``.
 
-        The pyramid is for frames with a reference length of ``unit`` pixels.
+        The pyramid is suitable for crops in which the reference length is ``unit`` pixels.
         """
         colour = np.repeat(self.pixels[..., None], 3, axis=2)
         return gaussian_pyramid(colour, SCALES_PER_OCTAVE, min_scale=min(1.0, unit / (1.5 * ied)))
@@ -175,8 +176,8 @@ def start_of(
 ) -> np.ndarray:
     """Simulate the initial shape for the refinement of a face.
 
-    The shape is completed from anchors with simulated detection errors. All points of the shape
-    model are returned as complex numbers in image pixels.
+    The shape is completed from anchors with simulated detection errors. The function returns all
+    points of the shape model, as complex numbers in image pixels.
     """
     n = len(anchors)
     errors = (

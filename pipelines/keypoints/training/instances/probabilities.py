@@ -1,4 +1,4 @@
-"""Classifier of refined shapes, and probabilities that are fitted on held-out photographs."""
+"""Classifier of refined shapes, and probabilities fitted on held-out photographs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -43,28 +43,29 @@ class ProbabilitySettings:
     augmentation : AugmentationSettings
         Augmentation of the classifier's training faces.
     photographs : int
-        Number of photographs with faces from which false shapes are taken, in addition to
+        Number of photographs with faces from which false shapes are taken, in addition to all
         photographs without faces.
     hypotheses : int
-        Number of assembled shapes per photograph that are refined and scored; the best shapes are
+        Number of assembled shapes per photograph that are refined and scored. The best shapes are
         used.
     ied : tuple of float
         Reference lengths, in pixels, to which held-out photographs are also reduced.
     background : int
-        Number n such that every n-th background photograph is also held out.
+        Interval n: every n-th background photograph is also held out.
     regularisation : float
-        Inverse ridge penalty of the logistic regressions, on standardised inputs.
+        Inverse ridge penalty of the logistic regressions on standardised inputs.
     lost_fraction : float
-        Maximum fraction of the held-out faces with candidates that the refinement threshold may
+        Maximum fraction of the held-out faces with candidates that the threshold for refinement may
         reject.
     own_weights : tuple of float
-        Candidate values for the weight of a keypoint's own detections, one of which is chosen.
+        Candidate values for the weight of the detections of a keypoint. One of them is chosen.
     by_anchors : bool
-        Whether only the anchors determine if a shape is a face, since other points, such as the tip
+        Whether only the anchors determine whether a shape is a face. Other points, such as the tip
         of a needle, may move too freely to be informative.
     reported : tuple of float
-        Mean keypoint errors, in reference lengths, below which a reported shape counts as a face
-        and above which it counts as background, when probabilities are fitted.
+        Limits of the mean keypoint error, in reference lengths. When probabilities are fitted, a
+        reported shape is treated as a face below the first limit and as background above the
+        second.
     seed : int
         Random seed.
     """
@@ -92,7 +93,7 @@ class ProbabilitySettings:
 
 @dataclass(frozen=True)
 class ScoredHypothesis:
-    """Refined hypothesis of a searched photograph.
+    """Refined hypothesis in a searched photograph.
 
     Attributes
     ----------
@@ -100,11 +101,11 @@ class ScoredHypothesis:
     truth : ndarray of shape (n_keypoints,), complex
         Keypoints of the nearest annotated face; NaN if no face is annotated.
     error : float
-        Mean distance from these keypoints in reference lengths; infinite if no face is annotated.
+        Mean distance from these keypoints, in reference lengths; infinite if no face is annotated.
     reference_length : float
-        Reference length of the nearest annotated face in pixels; NaN if no face is annotated.
+        Reference length of the nearest annotated face, in pixels; NaN if no face is annotated.
     found : Candidates
-        All candidates of the photograph.
+        All candidates in the photograph.
     """
 
     refined: RefinedShape
@@ -134,7 +135,7 @@ def judged_hypotheses(
     settings: ProbabilitySettings,
     twice: bool = True,
 ) -> Iterator[list[ScoredHypothesis]]:
-    """Refine the best hypotheses of each photograph, and match them with the annotations."""
+    """Refine the best hypotheses in each photograph, and match them to the annotations."""
     judged = settings.judged(finder)
     for view in searched:
         candidates = finder.assembler.candidates(view.maxima, reference_length)
@@ -175,11 +176,11 @@ def reported_faces(
     settings: ProbabilitySettings,
     n_jobs: Jobs,
 ) -> Iterator[tuple[np.ndarray, bool]]:
-    """Yield the inputs of the probability of each true or false face, and whether it is true.
+    """Yield the inputs of the probability for each true or false face, and whether it is true.
 
     Faces are detected with the default options, but with a low minimum probability. A detector
-    searches an image up to four times, and reports the best of many hypotheses. Probabilities that
-    are fitted to the hypotheses of a single search are therefore overconfident.
+    searches an image up to four times and reports the best of many hypotheses. Probabilities fitted
+    to the hypotheses of a single search would therefore be overconfident.
     """
     finder = detector.finder
     assert finder is not None and finder.classifier is not None  # from the stages before
@@ -217,7 +218,7 @@ def train_classifier(
 ) -> tuple[ShapeClassifier, dict]:
     """Train a classifier that separates refined faces from refined false hypotheses.
 
-    The faces are those in augmented copies.
+    The faces are taken from augmented copies.
     """
     regressor = finder.regressor
     negatives = [
@@ -259,7 +260,7 @@ def choose_own_weights(
     weights: Sequence[float],
     alike: Sequence[list[int]],
 ) -> np.ndarray:
-    """Choose the weight of each anchor's own detections that minimises the mean error.
+    """Choose the weight of each anchor's detections that minimises the mean error.
 
     Errors are limited to 10% of the reference length. The anchors in a group of ``alike`` have the
     same weight.
@@ -291,7 +292,7 @@ def fit_probabilities(
     """Fit logistic regressions for faces and for their keypoints.
 
     The keypoints in a group of ``keypoints_alike`` share one fit. The regression for faces is
-    fitted to ``reported`` faces, from `reported_faces`, if they include both true and false faces.
+    fitted to ``reported`` (see `reported_faces`) if this includes both true and false faces.
     """
     known = [shape for shape in judged if shape.is_face or shape.is_false]
     if len({is_face for _, is_face in reported}) < 2:

@@ -1,4 +1,4 @@
-"""Training of the cascade that moves all points of a face."""
+"""Training of the cascade that refines all points of a face."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,16 +29,16 @@ class RegressionSettings:
     starts : int
         Number of initial shapes for each copy of a face.
     mean_starts : int
-        Number of these shapes that are replaced by the mean shape, aligned to them, as in the
+        Number of these shapes that are replaced by the mean shape, aligned with them, as in the
         second refinement.
     ied : tuple of int
-        Reference length, in pixels, of the frame of each stage.
+        Reference length, in pixels, in the cropped face of each stage.
     cell : tuple of int
-        Side, in pixels, of the histogram cells of each stage.
+        Side, in pixels, of a histogram cell in each stage.
     n_features : int
         Number of histogram values that each stage selects, out of 128 per point.
     n_components : int
-        Number of principal displacements, of which each stage predicts a linear combination.
+        Number of principal displacements. Each stage predicts a linear combination of them.
     ridge : float
         Ridge penalty of the final fit, per thousand rows.
     n_steps : int
@@ -46,7 +46,7 @@ class RegressionSettings:
     mu : float
         Speed of the annealing schedule, eq. (3) of Barbu et al. (2017).
     seed : int
-        Seed of all random choices.
+        Random seed of all random choices.
     """
 
     augmentation: AugmentationSettings = field(default_factory=lambda: PLAIN)
@@ -69,7 +69,7 @@ MAX_VALUES = 2**28
 
 @dataclass
 class Runs:
-    """Refinements in progress.
+    """Refinements (runs) in progress.
 
     The fields are the copies and, for each run, the index of its copy, its current shape, the
     annotated points, and the reference length in pixels.
@@ -82,7 +82,7 @@ class Runs:
     reference_length: np.ndarray
 
     def errors(self, matrix: np.ndarray) -> np.ndarray:
-        """Compute the distances from the annotated keypoints, in reference lengths.
+        """Compute the distances from the annotated keypoints, in units of the reference length.
 
         The result has shape (n_runs, n_keypoints).
         """
@@ -90,7 +90,7 @@ class Runs:
         return abs(self.now @ matrix.T - truth) / self.reference_length[:, None]
 
     def moves(self, regressor: ShapeRegressor) -> np.ndarray:
-        """Compute the remaining displacements in the frames of the shapes.
+        """Compute the remaining displacements, in the coordinate system of each shape.
 
         The result has shape (n_runs, n_points, 2).
         """
@@ -111,7 +111,7 @@ def start_runs(
     seed: Sequence[int],
     mean_starts: int = 0,
 ) -> Runs:
-    """Create copies of the faces, and their initial shapes.
+    """Create augmented copies of the faces, and their initial shapes.
 
     The last ``mean_starts`` shapes of each copy are mean shapes.
     """
@@ -141,10 +141,10 @@ def start_runs(
 def describe_runs(
     runs: Runs, regressor: ShapeRegressor, ied: int, cell: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the histograms of all runs, and the scale and rotation of their frames.
+    """Compute the gradient histograms of all runs, and the scale and rotation of their shapes.
 
-    The histograms around n points are a float32 array of shape (n_runs, 128 n). The scale and
-    rotation are complex numbers.
+    The histograms around n points form a float32 array of shape (n_runs, 128 n). The scale and
+    rotation are given by a complex number.
     """
     values = np.empty((len(runs.now), VALUES_PER_POINT * len(regressor.mean)), np.float32)
     units = np.empty(len(runs.now), complex)
@@ -167,13 +167,13 @@ def move_runs(
     values: np.ndarray,
     units: np.ndarray,
 ) -> None:
-    """Apply one stage to all runs; values and units are those of :func:`describe_runs`."""
+    """Apply one stage to all runs, given the result of :func:`describe_runs`."""
     histograms = values.reshape(len(values), -1, VALUES_PER_POINT)
     runs.now = np.stack([regressor.move(stage, *row) for row in zip(runs.now, histograms, units)])
 
 
 def unrefined(shape: ShapeModel, schema: Schema) -> ShapeRegressor:
-    """Return a cascade without stages, which leaves the mean shape unchanged."""
+    """Return a cascade without stages, which does not change the mean shape."""
     n_anchors, n = len(shape.anchors), len(shape.mean) - len(shape.anchors)
     empty, offset = np.empty((0, n, 2), np.float32), np.zeros((n, 2), np.float32)
     return ShapeRegressor(
@@ -190,9 +190,9 @@ def train_regressor(
 ) -> tuple[ShapeRegressor, dict]:
     """Train the cascade on photographs and their mirror images.
 
-    The training errors of each stage are also returned. Values are selected by annealing, unless
-    ``selection`` is given. ``selection`` is a function of the values, of shape (n_rows, p), and the
-    targets, of shape (n_rows, q), that returns k indices in ascending order.
+    The function also returns the training errors of each stage. Histogram values are selected by
+    annealing unless ``selection`` is given. ``selection`` is a function of the values, of shape
+    (n_rows, p), and the targets, of shape (n_rows, q), that returns k indices in ascending order.
     """
     s = settings
     runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40], s.mean_starts)
@@ -226,8 +226,8 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
     """Compute the systematic displacement that remains after the last stage.
 
     The result, a float32 array of shape (n_points, 2) in reference lengths, is half the difference
-    between the medians for photographs and for their mirror images. Errors that are common to both,
-    which are symmetric, are not corrected.
+    between the median errors in photographs and in their mirror images. Symmetric errors, which are
+    common to both, are not corrected.
     """
     if not len(regressor.mirror):
         return regressor.offset
@@ -239,10 +239,10 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
 
 
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
-    """Compute n orthonormal displacements that explain most errors of the first stage.
+    """Compute the n orthonormal displacements that best explain the errors before the first stage.
 
-    The result is a float32 array of shape (n, n_points, 2). Later stages use the same
-    displacements, because they span the deviations between shapes.
+    The result is a float32 array of shape (n, n_points, 2). All stages use the same displacements,
+    since these span the differences between shapes.
     """
     flat = runs.moves(regressor).reshape(len(runs.now), -1)
     vectors = np.linalg.eigh(flat.T @ flat / len(flat))[1]
@@ -258,7 +258,7 @@ def fit_stage(
     cell: int,
     s: RegressionSettings,
 ) -> RegressionStage:
-    """Fit the selected histogram values by ridge regression."""
+    """Fit the responses to the selected histogram values by ridge regression."""
     coefficients, intercept = ridge_fit(values[:, kept], target, s.ridge * len(values) / 1000)
     return RegressionStage(
         ied,
@@ -270,7 +270,7 @@ def fit_stage(
 
 
 def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> np.ndarray:
-    """Select values by annealing with the squared loss.
+    """Select histogram values by annealing with the squared loss.
 
     All outputs share the selected values (Barbu et al. (2014), section 7.2).
     """
@@ -297,7 +297,7 @@ def ridge_fit(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute the coefficients, of shape (k, q), and the q intercepts of a ridge regression.
 
-    The computation is in single precision.
+    The computation uses single precision.
     """
     mean, centre = values.mean(axis=0, dtype=np.float64), target.mean(axis=0)
     centred = values - mean.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Search of photographs at several sizes, shape models, and calibration of the anchors."""
+"""Search of photographs at several sizes, shape models, and calibration of anchor scores."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ class SearchedImage:
     boxes: np.ndarray
 
     def keypoints(self, matrix: np.ndarray) -> np.ndarray:
-        """Compute the keypoints from the points by an averaging matrix.
+        """Compute the keypoints from the annotated points with an averaging matrix.
 
         The result is a complex array of shape (n_faces, n_keypoints).
         """
@@ -62,7 +62,7 @@ class SearchedImage:
         )
 
     def is_ignored(self, points: np.ndarray) -> bool:
-        """Return whether the centre of a shape, given by complex points, is in an ignore box."""
+        """Return whether the centre of a shape, given as complex points, lies in an ignore box."""
         middle = points.mean()
         return bool(in_boxes(np.array([[middle.real, middle.imag]]), self.boxes)[0])
 
@@ -76,7 +76,8 @@ def search_all(
 ) -> Iterator[SearchedImage]:
     """Search photographs at several sizes.
 
-    ``ied`` contains the reference lengths of the first face; None means the original size.
+    ``ied`` contains the reference lengths to which the first face is scaled; None means the
+    original size.
     """
     mode = detector.resolve(DetectionOptions(anchors, assembly="none")).mode or ""
 
@@ -115,22 +116,23 @@ def search_all(
 
 @dataclass(frozen=True)
 class AssemblySettings:
-    """Settings of the assembly.
+    """Settings of the assembly of instances.
 
     Parameters
     ----------
     noise : float
-        Standard deviation of the error of a detected anchor in the shape model, in reference
-        lengths.
+        Standard deviation, in reference lengths, that the shape model assumes for the error of a
+        detected anchor.
     turned : tuple of float
-        Quantiles of the rotation of faces to either side, in ascending order. The mean shapes of
-        the faces between these quantiles are templates, in addition to the mean shape of all faces.
+        Quantiles, in ascending order, of the rotation of faces to either side. The mean shapes of
+        the faces between consecutive quantiles are used as templates, in addition to the mean shape
+        of all faces.
     min_log_odds : float
         Minimum log-odds of a candidate.
     ied : tuple of float
         Reference lengths, in pixels, to which held-out photographs are also reduced.
     background : int
-        Number n such that every n-th background photograph is also held out.
+        Interval n: every n-th background photograph is also held out.
     """
 
     noise: float = 0.02
@@ -141,10 +143,10 @@ class AssemblySettings:
 
 
 def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings) -> Assembler:
-    """Learn the shape models of annotated faces and their mirror images.
+    """Learn the shape models from annotated faces and their mirror images.
 
-    The log-odds of candidates are not learnt. Points without mirror pairs may lie in a plane, so
-    their rigid model is flat.
+    The log-odds of candidates are not learnt. If the schema has no mirror pairs, the points may lie
+    in a plane, so the rigid model is flat.
     """
     schema = images[0].schema
     faces, ied = (
@@ -204,8 +206,8 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
 def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
     """Learn the rigid model of faces.
 
-    The faces are a complex array of shape (n_faces, n), where the anchors are followed by the other
-    points.
+    The faces are given as a complex array of shape (n_faces, n), in which the anchors precede the
+    other points.
     """
     n, n_anchors = faces.shape[1], len(schema.anchors)
     points = np.concatenate([faces @ schema.to_keypoints(n)[:n_anchors].T, faces], axis=1)
@@ -219,8 +221,8 @@ def score_log_odds(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit the slope and offset of the candidates' log-odds as a function of the score.
 
-    There is one fit for each anchor and its mirror image. If whole objects are also detected, the
-    last entry belongs to them.
+    An anchor and its mirror image share one fit. If whole objects are also detected, the last entry
+    refers to them.
     """
     n_anchors = len(schema.anchors)
     names = [*schema.anchors, *([WHOLE] if whole else [])]

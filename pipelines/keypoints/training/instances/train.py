@@ -32,7 +32,7 @@ _HARDER = 4  # every n-th harder copy trains the classifier of shapes (heuristic
 def train_assembly(
     job: TrainingJob, detector: KeypointDetector, settings: AssemblySettings
 ) -> tuple[KeypointDetector, dict]:
-    """Fit the shape models, and calibrate the scores of the anchors on held-out photographs."""
+    """Fit the shape models, and calibrate the anchor scores on held-out photographs."""
     assembler = learn_assembler(job.split.fitted, settings)
     calibration, empty = job.split.calibration, kept_back(job.split, settings.background)
     searched = search_all(
@@ -161,7 +161,7 @@ def alone_log_odds(
 ) -> float:
     """Return the constant that is added to the log-odds of candidates outside assembled faces.
 
-    It is chosen such that their probabilities sum to the number of correct candidates.
+    It is chosen so that the probabilities of these candidates sum to the number of correct ones.
     """
     log_odds: list[float] = []
     correct = 0

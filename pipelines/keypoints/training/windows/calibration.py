@@ -33,7 +33,7 @@ AVERAGINGS = tuple(
 class Calibration:
     """Held-out views for evaluating localisations.
 
-    Each view has its local maxima, and a flag that is set for mirror images.
+    For each view, its local maxima and a flag that is set for mirror images are stored.
     """
 
     views: list[tuple[View, LocalMaxima, bool]]
@@ -41,7 +41,7 @@ class Calibration:
     def judged(
         self, place: Localisation, tolerance: float
     ) -> list[tuple[MatchedDetections, np.ndarray]]:
-        """Return the detections in each view, with the reference length in pixels at each."""
+        """Return the matched detections in each view, and the reference length at each of them."""
         results = []
         for view, maxima, _ in self.views:
             detections = maxima.positions(place)
@@ -51,7 +51,7 @@ class Calibration:
         return results
 
     def curve(self, place: Localisation, tolerance: float) -> Curve:
-        """Return the precision and recall for all views together."""
+        """Return the precision-recall curve for all views together."""
         return pooled([one for one, _ in self.judged(place, tolerance)])
 
     def median_error(self, place: Localisation, turned_back: bool = False) -> tuple[float, float]:
@@ -78,12 +78,12 @@ def calibrate(
     mode: str = Mode.SCAN,
     averagings: Sequence[Localisation] = AVERAGINGS,
 ) -> tuple[KeypointModel, dict[str, float]]:
-    """Choose the averaging of positions, their offset and the default threshold on held-out views.
+    """Choose how positions are averaged, their offset and the default threshold on held-out views.
 
     The classifier of ``keypoint`` is calibrated in the given mode, for a given precision at a
-    tolerance of 10% of the reference length. The classifier and its scores are returned. The scores
-    are the average precision at tolerances of 5, 10 and 25% on the held-out views, the threshold,
-    and the recall at the threshold.
+    tolerance of 10% of the reference length. The function returns the classifier and its scores:
+    the average precision at tolerances of 5, 10 and 25% on the held-out views, the threshold, and
+    the recall at the threshold.
     """
 
     widest = max(averagings, key=lambda averaged: averaged.radius)

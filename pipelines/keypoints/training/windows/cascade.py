@@ -1,4 +1,4 @@
-"""Conversion of classifiers to cascades: order of the features, and rejection thresholds."""
+"""Conversion of classifiers to cascades: order of the features and rejection thresholds."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,9 +29,9 @@ def with_order(
     The separation of a set of features is the difference between the two class means of their
     summed responses, divided by the square root of the sum of the two class variances. Each
     successive feature is chosen to maximise the separation on an evenly spaced subset of the
-    windows, which are given as patches of shape (n, 26, 26, 3). The
-    first ``plain`` features are Haar features. The scores are unchanged up to rounding, and the
-    thresholds do not reject any windows.
+    windows, which are given as patches of shape (n, 26, 26, 3). The first ``plain`` features are
+    Haar features. The scores do not change, up to rounding, and the thresholds do not reject any
+    windows.
     """
     responses = []
     for patches in (positives, negatives):
@@ -86,12 +86,12 @@ def cheapest_order(
     thresholds: Callable[[KeypointModel], KeypointModel],
     after: float,
 ) -> KeypointModel:
-    """Order the features and set the thresholds such that ordinary windows have the minimum cost.
+    """Order the features and set the thresholds so that the cost of ordinary windows is minimal.
 
-    The function ``thresholds`` sets the thresholds. A feature costs 1, the first histogram feature
-    of a window costs ``_HISTOGRAMS`` more, and a window that is not rejected costs ``after``.
-    Evaluating Haar features first may therefore reduce the cost, and several numbers of leading
-    Haar features are tried. The negatives are ordinary windows.
+    The function ``thresholds`` sets the thresholds. Each feature costs 1, the first histogram
+    feature of a window costs an additional ``_HISTOGRAMS``, and a window that is not rejected costs
+    ``after``. Evaluating Haar features first may therefore reduce the cost, so several numbers of
+    leading Haar features are tried. The negatives are ordinary windows.
     """
     n_haar = int(np.count_nonzero(model.features[:, Column.KIND] < len(pool.kinds)))
     trials = []
@@ -104,7 +104,7 @@ def cheapest_order(
 def expected_cost(
     model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0
 ) -> float:
-    """Compute the mean cost per window, with the costs of :func:`cheapest_order`."""
+    """Compute the mean cost per window, as defined in :func:`cheapest_order`."""
     sums = model.partial_scores(windows, pool)
     left = np.logical_and.accumulate(sums >= model.thresholds, axis=1).mean(axis=0)
     entered = np.concatenate([[1.0], left])
@@ -121,7 +121,7 @@ def rejection_thresholds(
 ) -> KeypointModel:
     """Set the rejection thresholds based on the running sums of held-out positives.
 
-    The thresholds are the quantile ``share`` of the running sums, minus ``margin``.
+    Each threshold is the quantile ``share`` of the running sums, minus ``margin``.
     """
     sums = model.partial_scores(positives, pool)
     limits = np.quantile(sums, share, axis=0, method="lower") - np.float32(margin)
@@ -135,12 +135,12 @@ def cascade_for_recall(
     keypoint_of: np.ndarray,
     loss: float,
 ) -> tuple[KeypointModel, float]:
-    """Set the highest rejection thresholds that lose at most a given fraction of the keypoints.
+    """Set the highest rejection thresholds at which at most a given fraction of keypoints is lost.
 
     ``keypoint_of`` contains the index of the keypoint in each window. A keypoint is lost if all its
     windows, on all levels, are rejected. All thresholds are the same quantile of the running sums
-    of the held-out positives. It is the largest quantile that loses at most ``ceil(loss * number of
-    keypoints)`` keypoints. The model and the quantile are returned.
+    of the held-out positives: the largest quantile at which at most ``ceil(loss * number of
+    keypoints)`` keypoints are lost. The function returns the model and the quantile.
     """
     sums = model.partial_scores(positives, pool)
     names = np.unique(keypoint_of)

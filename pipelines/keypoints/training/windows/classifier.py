@@ -1,4 +1,4 @@
-"""Training of the classifier of a keypoint in rounds of fitting and mining, with checkpoints."""
+"""Training of keypoint classifiers in rounds of fitting and mining, with checkpoints."""
 
 import hashlib
 import time
@@ -75,11 +75,11 @@ def _some(views: Sequence[NamedView], seed: int) -> list[tuple[int, NamedView]]:
 
 @dataclass
 class TrainingJob:
-    """State that the stages of a training run share.
+    """State shared by the stages of a training run.
 
-    ``settings`` is a dataclass with one field per stage, and with ``held_out``, the fraction of the
-    photographs used for calibration. ``stages`` contains the names of the stages in order, and
-    ``folder`` contains the checkpoints.
+    ``settings`` is a dataclass with one field per stage and the field ``held_out``, which is the
+    fraction of the photographs used for calibration. ``stages`` contains the names of the stages in
+    order, and ``folder`` contains the checkpoints.
     """
 
     images: list[AnnotatedImage]
@@ -105,11 +105,11 @@ class TrainingJob:
 
     @property
     def trained(self) -> list[str]:
-        """Return the keypoints that are trained; the other keypoints are their mirror images."""
+        """Return the keypoints for which models are trained; the others are their mirror images."""
         return list(dict.fromkeys(self.schema.trained_as(name) for name in self.keypoints))
 
     def views(self, copies: str) -> list[NamedView]:
-        """Return the views for fitting, including synthetic copies; see `TrainingSettings`."""
+        """Return the views for fitting, including synthetic copies (see `TrainingSettings`)."""
         views = self.split.views
         if copies == "none":
             return [view for view in views if view[0].view is None]
@@ -119,7 +119,7 @@ class TrainingJob:
     def completed(
         self, made: dict[str, Model], mirrored: Callable[[Model], Model]
     ) -> dict[str, Model]:
-        """Return the parts trained for some keypoints, and mirrored parts for the others."""
+        """Return the parts trained for some keypoints, and their mirror images for the others."""
         return {
             name: made[name] if name in made else mirrored(made[self.schema.opposite[name]])
             for name in self.keypoints
@@ -128,7 +128,7 @@ class TrainingJob:
     def made_from(self, stage: str, name: str) -> dict[str, Any]:
         """Return the settings and data that the checkpoint of a stage and keypoint must match.
 
-        They include the settings of the stages before it.
+        They include the settings of all earlier stages.
         """
         before = self.stages[: list(self.stages).index(stage) + 1]
         return {
@@ -144,11 +144,11 @@ class TrainingJob:
         }
 
     def checkpoint(self, stage: str, name: str) -> Path:
-        """Return the checkpoint file of a stage and keypoint."""
+        """Return the path of the checkpoint file of a stage and keypoint."""
         return self.folder / f"{name}.{stage}.safetensors"
 
     def finished(self, stage: str, name: str) -> KeypointDetector | None:
-        """Return the result that :meth:`keep` stored if the run is resumed and a result exists."""
+        """Return the result stored by :meth:`keep`, or None if there is none or the run is new."""
         path = self.checkpoint(stage, name)
         return (
             KeypointDetector.load(path)
@@ -159,7 +159,8 @@ class TrainingJob:
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
         """Store the result of a stage for a keypoint.
 
-        The result is a detector with only this part, and a description in its ``info``.
+        The result is stored as a detector that contains only this part, with a description in its
+        ``info``.
         """
         replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(
             self.checkpoint(stage, name)
@@ -170,7 +171,7 @@ class TrainingJob:
 class ClassifierTraining:
     """Trainer of the classifiers of a stage, in rounds of fitting and hard-negative mining.
 
-    All windows are mined.
+    Negatives are mined from all windows.
     """
 
     job: TrainingJob
@@ -195,7 +196,7 @@ class ClassifierTraining:
         self.seconds: list[float] = []  # training time of each keypoint so far
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
-        """Return a detector that scores windows with the model in the mode of this run."""
+        """Return a detector that scores windows with the model in the mode of this training."""
         more = {
             "reference_length": self.settings.reference_length,
             "enlarged": self.settings.enlarged,
@@ -212,8 +213,8 @@ class ClassifierTraining:
         """Order the features and set the rejection thresholds.
 
         The held-out positives and the ordinary windows are patches of shape (n, 26, 26, 3). If the
-        settings have a cost ``after``, the order minimises the expected cost, and the thresholds
-        lose a given fraction of the held-out keypoints.
+        settings define a cost ``after``, the order minimises the expected cost, and the thresholds
+        are such that at most a given fraction of the held-out keypoints is lost.
         """
         s, positives = self.settings, reference.patches
         if self.after is None:
@@ -229,9 +230,9 @@ class ClassifierTraining:
         return cheapest_order(model, self.pool, positives, some, thresholds, self.after)
 
     def train(self, keypoint: str) -> KeypointDetector:
-        """Train the classifier of one keypoint, or read it if it has already been trained.
+        """Train the classifier of a keypoint, or read it if it has already been trained.
 
-        The detector contains only this keypoint, and its ``info`` describes the training.
+        The resulting detector contains only this keypoint, and its ``info`` describes the training.
         """
         s, say = self.settings, self.say
         done = self.job.finished(self.stage, keypoint)

@@ -24,31 +24,32 @@ class WindowFitSettings:
     Parameters
     ----------
     n_features : int
-        Number of features k of the model.
+        Number k of features of the model.
     n_bins : int
         Number of bins of each piecewise-linear response.
     loss : str
         Name of the loss: "logistic", "huberised_hinge" or "lorenz".
     first_rows : int
-        Number of sampled rows in the first stage, which starts with all features.
+        Number of rows sampled for the first stage, which starts with all features.
     late : float
-        Multiple of k. The second stage, on all rows, starts when at most ``late`` times k features
-        remain.
+        Factor that determines the start of the second stage, on all rows: it starts when at most
+        ``late`` times k features remain.
     schedule : str
-        Name of the annealing schedule; the default is eq. (3) of Barbu et al. (2017).
+        Name of the annealing schedule; by default, eq. (3) of Barbu et al. (2017).
     mu : float
         Speed of the schedule.
     n_steps : int
         Number of steps of the schedule.
     learning_rate : float
-        Step size of the margin losses, for standardised columns and mean gradients. The squared
-        loss of the offsets ignores it, and uses the reciprocal of a bound on its curvature.
+        Step size of the margin losses, for standardised columns and mean gradients. It is not used
+        for the squared loss of offsets, whose step size is the reciprocal of a bound on the
+        curvature.
     shrinkage : float
-        Ridge penalty on standardised responses, during annealing and in the final fit.
+        Ridge penalty on standardised responses during annealing and in the final fit.
     smoothness : float
         Weight of the second-order prior on neighbouring bins, eq. (13) of Barbu et al. (2017).
     final_steps : int
-        Number of accelerated gradient steps of the final fit.
+        Number of accelerated gradient steps in the final fit.
     """
 
     n_features: int = 1500
@@ -74,27 +75,26 @@ class TrainingSettings(WindowFitSettings):
     Parameters
     ----------
     rounds : int
-        Maximum number of rounds of hard-negative mining. The fit after the last round is the final
-        fit.
+        Maximum number of rounds of hard-negative mining. The final fit follows the last round.
     n_random : int
         Number of random negatives in the first fit.
     per_round, per_view : int
-        Maximum number of new false alarms per round and per view.
+        Maximum number of new false alarms per round, and per view.
     views_per_round : int
         Number of views (photographs and mirror images) scanned in each round.
     lowered : float
         Amount, in units of the score, by which the rejection thresholds are lowered for mining.
     ied_low, ied_high : float
-        Range of reference lengths, in pixels of a pyramid level, for which windows are positives.
-        It determines `reference_length`.
+        Range of reference lengths, in pixels of a pyramid level, at which windows are positives.
+        The range determines `reference_length`.
     enlarged : float
-        Enlargement of the photographs, from 1 to 4, for faces that are smaller than this range.
+        Factor, from 1 to 4, by which photographs are enlarged to detect faces below this range.
     positive_radius : float
-        Maximum distance of a positive window's pixel from the keypoint, in pixels of the level.
+        Maximum distance between a positive window and the keypoint, in pixels of the level.
     negative_distance : float
-        Minimum distance of a negative window from the keypoint of any face.
+        Minimum distance between a negative window and the keypoint of any face.
     negative_pixels : float
-        Minimum distance of a negative window from the keypoint of any face, in pixels of the
+        Minimum distance between a negative window and the keypoint of any face, in pixels of the
         window's level. It applies in addition to ``negative_distance``.
     reject : float
         Maximum fraction of the held-out positive windows below a rejection threshold, before
@@ -102,16 +102,16 @@ class TrainingSettings(WindowFitSettings):
     reject_margin : float
         Amount, in units of the score, that is subtracted from the rejection thresholds.
     lost_fraction : float
-        Maximum fraction of the held-out keypoints that are lost due to the rejection thresholds. A
-        scan uses ``reject`` instead.
+        Maximum fraction of the held-out keypoints that are lost due to the rejection thresholds.
+        For the mode "scan", ``reject`` is used instead.
     precision : float
-        Precision at the default threshold on the held-out photographs.
+        Precision, on the held-out photographs, at the default threshold.
     copies : str
-        Synthetic copies among the training views. "none" adds no copies, and "yaw" adds copies with
-        rotated heads. "all" also adds copies that are rotated in the image plane, unevenly lit,
-        darkened, blurred or partly covered.
+        Synthetic copies that are added to the training views. "none" adds no copies, and "yaw" adds
+        copies with rotated heads. "all" also adds copies that are rotated in the image plane,
+        unevenly lit, darkened, blurred or partly covered.
     seed : int
-        Seed of all random choices.
+        Random seed of all random choices.
 
     The other parameters are those of `WindowFitSettings`.
     """
@@ -137,7 +137,7 @@ class TrainingSettings(WindowFitSettings):
 
     @property
     def reference_length(self) -> float:
-        """Reference length of the detector in pixels of a level.
+        """Reference length of the detector, in pixels of a level.
 
         It is the geometric mean of the range, rounded to a tenth of a pixel.
         """
@@ -154,11 +154,10 @@ def fit_rows(
 ) -> KeypointModel:
     """Select features and fit their responses.
 
-    The classes 1 (windows with the keypoint) and -1 (windows without it) have the same total
+    The classes 1 (windows that contain the keypoint) and -1 (other windows) have the same total
     weight. Windows are uint8 patches of shape (n, 26, 26, 3). Features are selected from
-    ``features``, of shape (m, 8), or from the whole pool. In the model, they are in the order of
-    the pool. The model does not reject any windows. ``seed`` is the random seed for sampling the
-    rows.
+    ``features``, of shape (m, 8), or from the whole pool. The model contains them in the order of
+    the pool, and it does not reject any windows. ``seed`` is the random seed for sampling the rows.
     """
     if not ((y > 0).any() and (y < 0).any()):
         raise ValueError(
@@ -182,12 +181,13 @@ def fit_offsets(
     settings: WindowFitSettings,
     seed: Sequence[int],
 ) -> OffsetModel:
-    """Select features and fit their two-dimensional responses to offsets.
+    """Select features, and fit their two-dimensional responses to offsets.
 
     An offset is the vector (dx, dy), in pixels, from the pixel of a window to the keypoint. The
     response to a feature is the pair (beta_1 u(x), beta_2 u(x)), where u(x) is the vector of hat
-    functions. Both coefficient vectors are retained or dropped together (section 7.2 of Barbu et
-    al. (2014)). The loss is the squared error, which does not require a learning rate.
+    functions. The two coefficient vectors of a feature are retained or dropped together (section
+    7.2 of Barbu et al. (2014)). The loss is the squared error, which does not require a learning
+    rate.
     """
     unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
     rng = np.random.default_rng(seed)
@@ -265,7 +265,7 @@ def _select(
 
 
 def balanced_weights(y: np.ndarray) -> np.ndarray:
-    """Return row weights that sum to one half in each class; y has shape (n,) or (n, 1)."""
+    """Return row weights that sum to one half in each class; ``y`` has shape (n,) or (n, 1)."""
     y = y.reshape(-1)
     return np.where(y > 0, 0.5 / max((y > 0).sum(), 1), 0.5 / max((y < 0).sum(), 1))
 

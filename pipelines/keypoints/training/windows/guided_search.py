@@ -1,6 +1,7 @@
 """Training of the parts of Algorithm 3 of Barbu et al. (2014), section 7.2.
 
-These are a cascade c0 of whole faces, and a regressor f and a classifier c1 for each keypoint.
+The parts are a cascade c0 for whole faces and, for each keypoint, a regressor f and a classifier
+c1.
 """
 
 import time
@@ -48,21 +49,21 @@ class GuideSettings:
     Parameters
     ----------
     n_offsets : int
-        Number of features of the regressor, shared by dx and dy.
+        Number of features of the regressor, which are shared by dx and dy.
     near : float
         Maximum distance between the keypoint and the windows on which the regressor is trained.
     ied_low, ied_high : float
-        Range of reference lengths, in pixels of a level, from which windows near a keypoint are
-        taken.
+        Range of reference lengths, in pixels of a level, for which windows near a keypoint are
+        sampled.
     per_level : int
-        Number of windows near a keypoint, for each level and view.
+        Number of windows near a keypoint that are sampled from each level of a view.
     first_rows : int
         Number of rows in the first stage of a fit.
     shrinkage : float
-        Ridge penalty of the regressor, which is needed since windows of the same face are very
+        Ridge penalty of the regressor. It is required since windows of the same face are very
         similar.
     seed : int
-        Seed of all random choices.
+        Random seed of all random choices.
     """
 
     n_offsets: int = 1000
@@ -78,7 +79,7 @@ class GuideSettings:
 class Near(NamedTuple):
     """Windows near a keypoint, and the offset (dx, dy) from each window to the keypoint.
 
-    The windows are patches of shape (n, 26, 26, 3).
+    The windows are stored as patches of shape (n, 26, 26, 3).
     """
 
     patches: np.ndarray
@@ -88,7 +89,7 @@ class Near(NamedTuple):
 def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window: int) -> Near:
     """Sample windows around the visible keypoints in a view.
 
-    The windows are on the levels on which the faces have the required size.
+    The windows are taken from the levels on which the faces have the required size.
     """
     seen = view.visible & np.isfinite(view.points).all(axis=1)
     patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]
@@ -121,7 +122,7 @@ def train_guide(
 ) -> tuple[Guide, dict[str, float]]:
     """Train the regressor of a keypoint.
 
-    Its score is the median error in pixels on the held-out views.
+    The score is its median error, in pixels, on the held-out views.
     """
     s, clock = settings, time.monotonic()
 
@@ -157,7 +158,8 @@ def train_guide(
 class GuidedTraining(ClassifierTraining):
     """Trainer of the classifiers c1 on the windows that the face cascade and the guide propose.
 
-    The rejection thresholds lose at most a given fraction of the held-out keypoints.
+    The rejection thresholds are such that at most a given fraction of the held-out keypoints is
+    lost.
     """
 
     face_cascade: FaceCascade | None = None
@@ -168,7 +170,7 @@ class GuidedTraining(ClassifierTraining):
     after: ClassVar[float | None] = 0.0
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
-        """Return a detector in which the model scores the windows that the guide proposes."""
+        """Return a detector whose model scores the windows that the guide proposes."""
         return super().detector(
             keypoint,
             model,
@@ -178,7 +180,7 @@ class GuidedTraining(ClassifierTraining):
         )
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
-        """Return a function that returns the windows that the guide proposes on each level."""
+        """Return a function that computes the windows proposed by the guide on each level."""
         parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
         detector = KeypointDetector(
             {},
@@ -191,9 +193,9 @@ class GuidedTraining(ClassifierTraining):
 
 
 class FaceCascadeTraining(ClassifierTraining):
-    """Trainer of the classifier of whole faces, in rounds of hard-negative mining in all windows.
+    """Trainer of the classifier for whole faces, with hard-negative mining in all windows.
 
-    The rejection thresholds lose at most a given fraction of the held-out faces.
+    The rejection thresholds are such that at most a given fraction of the held-out faces is lost.
     """
 
     stage: ClassVar[str] = "face_cascade"

@@ -1,4 +1,4 @@
-"""Training of the second node of the cascade of whole objects on local maxima of the first."""
+"""Training of the second node of the cascade for whole objects, on local maxima of the first."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -39,18 +39,18 @@ class SecondNodeSettings(WindowFitSettings):
     Parameters
     ----------
     sides : tuple of int
-        Cell sides of the Haar features in pixels, for a window side of 48 pixels.
+        Sides of the cells of Haar features, in pixels, for windows of 48 pixels.
     share : float
-        Fraction of the held-out windows near an object that are below each of the rejection
-        thresholds of the first node.
+        Fraction of the held-out windows near an object that fall below each rejection threshold of
+        the first node.
     per_view : int
         Maximum number of negatives per view. The highest local maxima are used.
     reject : float
-        Fraction of the held-out windows of objects that are below a rejection threshold of the
+        Fraction of the held-out windows of objects that fall below a rejection threshold of the
         second node.
     lost_fraction : float
-        Fraction of the held-out objects, among those that are not rejected earlier, that are below
-        the threshold of each node.
+        Fraction of the held-out objects that fall below the threshold of each node, among those
+        that have not been rejected earlier.
     seed : int
         Random seed.
     """
@@ -69,9 +69,9 @@ def _pyramid(view: View, job: TrainingJob) -> list[Level]:
 
 
 def is_near(view: View, rows: np.ndarray, reference_length: float) -> np.ndarray:
-    """Return whether the window in each row contains each visible object.
+    """Return, for each window, whether it contains each visible object.
 
-    The rows have the columns x, y, score and scale, and the mask has shape (n, n_objects).
+    Windows are rows with the columns x, y, score and scale. The result has shape (n, n_objects).
     """
     distance = np.hypot(*(rows[:, None, :2] - view.points[None]).transpose(2, 0, 1))
     octaves = abs(np.log2(rows[:, 3:] * view.reference_length / reference_length))
@@ -153,10 +153,9 @@ def _with_threshold(
 def train_second_node(
     cascade: FaceCascade, reference_length: float, settings: SecondNodeSettings, job: TrainingJob
 ) -> tuple[FaceCascade, dict[str, float]]:
-    """Set the thresholds of a cascade's first node, and train its second node on varied views.
+    """Set the thresholds of a cascade's first node for a sparse grid, and train its second node.
 
-    The thresholds are for a sparse grid. A description of the results on held-out views is also
-    returned.
+    The function also returns a description of the results on held-out views.
     """
     s, split, window = settings, job.split, job.pool.window
     empty = [view for view in split.views if not len(view[0].instances)]

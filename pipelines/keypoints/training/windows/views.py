@@ -1,7 +1,7 @@
-"""Training views, and windows that are cropped from them.
+"""Training views, and windows cropped from them.
 
-A *view* is a photograph or its mirror image, so the model of the left eye also learns from right
-eyes in mirrored photographs. Windows of views are identified by *keys*, which are integers that
+A *view* is a photograph or its mirror image, so the model for the left eye is also trained on right
+eyes in mirrored photographs. Windows in views are identified by *keys*, which are integers that
 encode the view, the pyramid level, y and x. No window is used twice.
 """
 
@@ -42,9 +42,9 @@ class View:
     """Opened photograph, possibly mirrored, with annotations in its coordinates.
 
     The RGB pixels have shape (H, W, 3). ``points``, of shape (n_faces, 2), contains the keypoint of
-    each face, NaN where not annotated, and ``visible`` states whether it is visible. ``middle``, of
-    shape (n_faces, 2), is the mean of the anchors. ``ignore``, of shape (n_boxes, 4), contains
-    boxes that may contain unannotated faces.
+    each face, or NaN if it is not annotated, and ``visible`` is true for visible keypoints.
+    ``middle``, of shape (n_faces, 2), is the mean of the anchors. ``ignore``, of shape (n_boxes,
+    4), contains boxes that may contain unannotated faces.
     """
 
     pixels: np.ndarray
@@ -55,10 +55,10 @@ class View:
     ignore: np.ndarray
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
-        """Return the mask of the points that are background.
+        """Return a mask of the points that are background.
 
-        They are outside all boxes, and at least the given distances, in reference lengths and in
-        image pixels, away from the keypoint of every face.
+        Such points are outside all ignore boxes, and their distance from the keypoint of every face
+        is at least the given distances, in reference lengths and in image pixels.
         """
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.middle)
@@ -96,14 +96,14 @@ def open_view(image: AnnotatedImage, keypoint: str, mirrored: bool) -> View:
 
 
 def inner(schema: Schema) -> slice:
-    """Return the indices of the anchors, or of all keypoints if no anchors are chosen."""
+    """Return the indices of the anchors or, if no anchors have been chosen, of all keypoints."""
     return slice(len(schema.anchors) or None)
 
 
 def instance_centres(image: AnnotatedImage) -> np.ndarray:
     """Compute the centre of each face.
 
-    The centre is the mean of the annotated anchors, or of all points if no anchors are annotated.
+    The centre is the mean of the annotated anchors or, if no anchors are annotated, of all points.
     """
     anchors, every = image.instances[:, inner(image.schema)], image.instances
     none = np.isnan(anchors).all(axis=(1, 2))
@@ -148,14 +148,14 @@ def without_objects(paths: Sequence[Path], schema: Schema) -> list[AnnotatedImag
 def held_out(image: AnnotatedImage, share: float) -> bool:
     """Return whether a photograph is held out for calibration.
 
-    This is determined by a hash of its file name.
+    The decision is based on a hash of the file name.
     """
     number = int.from_bytes(hashlib.sha256(image.name.encode()).digest()[:4], "big")
     return number < share * 2**32
 
 
 def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) -> Iterable[Result]:
-    """Yield ``work(item)`` in the order of the items.
+    """Yield ``work(item)`` for each item, in order.
 
     Threads or cluster workers run at most a few items ahead of the consumer.
     """
@@ -195,8 +195,8 @@ def split_views(
 ) -> Split:
     """Split photographs into a part for fitting and a held-out part.
 
-    Photographs without faces are used for fitting. ``further`` creates additional images from the
-    photographs of each part.
+    Photographs without faces are used for fitting. The function ``further`` creates additional
+    images from the photographs of each part.
     """
     calibration = [image for image in images if held_out(image, share)]
     fitted = [image for image in images if not held_out(image, share)]
@@ -220,7 +220,7 @@ def split_views(
 
 
 def since(start: float) -> str:
-    """Return the time since ``start``, a value of `time.monotonic`, as text."""
+    """Return the time since ``start``, a value from `time.monotonic`, as text."""
     return f"{time.monotonic() - start:.1f} s"
 
 
@@ -228,7 +228,7 @@ _VIEW, _LEVEL, _Y = 40, 32, 16  # first bits of the parts of a key; x uses the l
 
 
 def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Encode the view, the pyramid level and the pixel of windows as int64 keys."""
+    """Encode the view, the pyramid level and the position of windows as int64 keys."""
     return (
         (np.int64(view) << _VIEW)
         | (np.int64(level) << _LEVEL)
@@ -238,12 +238,12 @@ def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray
 
 
 def unpack_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Decode keys from `pack_keys` to view, level, y and x."""
+    """Decode keys created by `pack_keys` to view, level, y and x."""
     return keys >> _VIEW, (keys >> _LEVEL) & 0xFF, (keys >> _Y) & 0xFFFF, keys & 0xFFFF
 
 
 def keys_of_view(view: int) -> tuple[int, int]:
-    """Return the smallest key of a view and that of the next view."""
+    """Return the smallest key of a view and the smallest key of the next view."""
     return view << _VIEW, (view + 1) << _VIEW
 
 
@@ -252,7 +252,7 @@ def positive_windows(
 ) -> np.ndarray:
     """Return the pixels of a level within ``radius`` of a visible keypoint, of shape (n, 2).
 
-    Only faces whose reference length on the level is in ``ied_range`` are considered.
+    Only faces whose reference length on the level lies in ``ied_range`` are considered.
     """
     low, high = ied_range
     ied = view.reference_length * level.scale
@@ -272,10 +272,10 @@ def positive_windows(
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows that are cropped from views, with their keys and scores.
+    """Windows cropped from views, with their keys and scores.
 
-    Patches have shape (n, 26, 26, 3), including a margin of one pixel. Keys are those of
-    `pack_keys`. Scores are those of a detector for mined windows, and 0 otherwise.
+    Patches have shape (n, 26, 26, 3), including a margin of one pixel. Keys are created by
+    `pack_keys`. The scores of mined windows are those of a detector; other windows have score 0.
     """
 
     patches: np.ndarray
@@ -286,12 +286,12 @@ class Windows:
         return len(self.keys)
 
     def take(self, rows: np.ndarray) -> Windows:
-        """Return the windows of the given rows."""
+        """Return the windows in the given rows."""
         return Windows(self.patches[rows], self.keys[rows], self.scores[rows])
 
 
 def join(parts: Sequence[Windows], window: int = 24) -> Windows:
-    """Concatenate the windows of all parts."""
+    """Concatenate several sets of windows."""
     side = window + 2
     return Windows(
         np.concatenate([np.empty((0, side, side, 3), np.uint8), *[p.patches for p in parts]]),
@@ -332,15 +332,15 @@ def sample_view(
     keypoint : str
         Name of the trained keypoint.
     settings : TrainingSettings
-        Settings for the positions of positives and negatives, and the random seed.
+        Settings, such as the positions of positives and negatives and the random seed.
     n_random : int
         Number of negatives to draw. Negatives that are too close to a keypoint are dropped and not
         replaced.
     window : int
         Side of a window in pixels.
     candidates : function, optional
-        Function of the levels that returns the pixels, an array of shape (n, 2), of the candidate
-        negatives on each level. By default, all windows are candidates.
+        Function of the levels that returns the positions of the candidate negatives on each level,
+        as an array of shape (n, 2). By default, all windows are candidates.
     """
     s, view = settings, open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=s.enlarged)

@@ -100,7 +100,8 @@ def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
 def is_small(n_values: float) -> bool:
     """Return whether the current problem is small enough for NumPy.
 
-    Outside a :func:`problem_size` context, this depends on ``n_values``."""
+    Outside a :func:`problem_size` context, this depends on ``n_values``.
+    """
     size = _size.get()
     return (n_values if size is None else size) <= SMALL
 
@@ -111,7 +112,7 @@ VALUES_PER_ROW = 125
 
 
 def n_values(X: Matrix) -> int:
-    """Return the number of stored values: entries of an array, non-zeros of a sparse matrix."""
+    """Return the number of stored values: entries of an array, or non-zeros of a sparse matrix."""
     return int(X.nnz) if hasattr(X, "nnz") else int(np.prod(X.shape))
 
 

@@ -79,7 +79,7 @@ class SparseMetric:
 
 
 def beside(base: Matrix, Z: np.ndarray) -> np.ndarray:
-    """Return the standardised columns followed by Z, the coordinates if W_0 is the identity."""
+    """Return the standardised columns, followed by the coordinates Z if W_0 is the identity."""
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 

@@ -225,8 +225,10 @@ class BoostingRun:
         return self.booster.columns.take(metric.columns).var(axis=0)
 
     def best(self) -> tuple[SparseMetric, int]:
-        """Return the metric and number of steps with the lowest criterion; ties favour fewer
-        steps."""
+        """Return the metric and the number of steps with the lowest criterion.
+
+        Ties favour fewer steps.
+        """
         n_steps = min(self.criterion)[1] if self.criterion else len(self.booster.path)
         return self.trimmed(SparseMetric.of(self.booster.path[:n_steps])), n_steps
 

@@ -107,7 +107,10 @@ def read_parts(
 def read_guide(
     path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool
 ) -> Guide:
-    """Return the guide of one keypoint, with the same errors as :func:`read_parts`."""
+    """Return the guide of one keypoint.
+
+    The function raises the same errors as :func:`read_parts`.
+    """
     if described.get("prune"):
         raise ValueError(
             f"{name}: the file has an older format with one pruning cascade per keypoint; "
@@ -123,7 +126,10 @@ def read_guide(
 def read_cascade(
     path: str | Path, arrays: Arrays, described: dict, pool: FeaturePool
 ) -> FaceCascade:
-    """Return the cascade for whole objects, with the same errors as :func:`read_parts`."""
+    """Return the cascade for whole objects.
+
+    The function raises the same errors as :func:`read_parts`.
+    """
     coarser = float(
         check_settings(
             {"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 1)}

@@ -156,7 +156,7 @@ def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
 
 
 def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """Return, for each of n points, whether it lies in any of the boxes x0, y0, x1, y1."""
+    """Return, for each of n points, whether it lies in any of the boxes (x0, y0, x1, y1)."""
     inside = np.logical_and(xy[:, None] >= boxes[:, :2], xy[:, None] <= boxes[:, 2:])
     return np.logical_or.reduce(np.logical_and.reduce(inside, axis=2), axis=1)
 
@@ -332,8 +332,8 @@ def read_boxes(
 ) -> dict[str, list[list[float]]]:
     """Read the boxes of each image from a CSV file with the columns image, x0, y0, x1 and y1.
 
-    A ValueError that names the file and the line is raised if the file is invalid or an image is
-    not in ``known``.
+    A ValueError that names the file and the line is raised if the file is invalid or ``is_known``
+    is false for an image. ``known`` is the message's description of known images.
     """
     boxes: dict[str, list[list[float]]] = {}
     for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):

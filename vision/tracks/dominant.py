@@ -76,8 +76,7 @@ class DominantMotion:
         return self.outlying[model] + (self.behind if model == "essential" else 0.0)
 
     def exists(self, model: str) -> bool:
-        """Return whether a motion is dominant, that is, whether few points deviate from the
-        model."""
+        """Return whether a motion is dominant, i.e. whether few points deviate from the model."""
         return bool(self.deviating(model).mean() < _MAX_DEVIATING[model])
 
 

@@ -99,8 +99,8 @@ class Hypothesis:
     points : ndarray of shape (n,), complex
         All points of the completed shape, in image pixels.
     reference_length : float
-        Reference length, in image pixels, that an object of this size has when seen from the
-        front."""
+        Reference length, in image pixels, that an object of this size has when seen from the front.
+    """
 
     rows: np.ndarray
     score: float
@@ -454,8 +454,8 @@ def _support_at(
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
     """Return the first n distinct transforms of an array of shape (m, 4).
 
-    Each row contains the complex factor (scale and rotation) and the complex translation, each as
-    its x and y components.
+    Each row contains the real and imaginary parts of the factor (scale and rotation) and of the
+    translation.
     """
     kept: list[int] = []
     free = np.ones(len(transforms), bool)

@@ -42,7 +42,7 @@ def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
 
 
 def box_around(points: np.ndarray) -> tuple[float, float, float, float]:
-    """Compute the bounding box x0, y0, x1, y1 of n points, given as complex numbers."""
+    """Compute the bounding box (x0, y0, x1, y1) of n points, given as complex numbers."""
     x, y = points.real, points.imag
     return float(x.min()), float(y.min()), float(x.max()), float(y.max())
 
@@ -110,7 +110,7 @@ class Instance:
     pose : Pose
         Yaw, pitch and roll in radians.
     box : tuple of float
-        Bounding box x0, y0, x1, y1 of all points, in image pixels.
+        Bounding box (x0, y0, x1, y1) of all points, in image pixels.
     keypoints : dict of str to InstancePoint
         Keypoints by name.
     landmarks : ndarray of shape (n, 2)
@@ -218,7 +218,7 @@ class FoundInstances(NamedTuple):
     complete : bool
         Whether there is a face and there are no other likely hypotheses.
     doubtful : list of tuple of float
-        Bounding boxes x0, y0, x1, y1 of other likely hypotheses, if there is a face.
+        Bounding boxes (x0, y0, x1, y1) of other likely hypotheses, if there is a face.
     """
 
     instances: list[Instance]
@@ -228,7 +228,7 @@ class FoundInstances(NamedTuple):
 
 @dataclass(frozen=True)
 class RefinedShape:
-    """Refined hypothesis, with its points and the inputs of its probability.
+    """Refined hypothesis, with the values from which its probability is computed.
 
     Attributes
     ----------
@@ -495,7 +495,7 @@ class InstanceFinder:
         return [made for made in hypotheses if made.score >= min_support][:n]
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
-        """Locate a face in a box x0, y0, x1, y1 without candidates, by refining the mean shape."""
+        """Locate a face in a box (x0, y0, x1, y1) by refining the mean shape."""
         mean = self.regressor.mean_points
         size = max(
             float(

@@ -149,7 +149,7 @@ class CutDetector:
     _changes: deque[float] = field(default_factory=lambda: deque(maxlen=_N_CHANGES), init=False)
 
     def update(self, frame: np.ndarray) -> bool:
-        """Return whether a new scene begins with this frame, which is never the first frame.
+        """Return whether a new scene begins with this frame; False for the first frame.
 
         The frame is a uint8 array of shape (H, W, 3).
         """

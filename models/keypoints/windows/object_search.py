@@ -52,7 +52,7 @@ class ObjectSearch:
     def find(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray:
         """Return the detected objects, sorted by score, as an array of shape (n, 4).
 
-        The columns are the x and y of the centre, the score of the last node, and the scale of the
+        The columns are x and y of the centre, the score of the last node, and the scale of the
         level of the keypoints. ``min_score`` is the minimum score of the first node.
         """
         node, scale = self.cascade.second, self.cascade.coarser
@@ -73,8 +73,7 @@ class ObjectSearch:
         cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
         pool = cascade.pool or self.pool
         model = cascade.classifier.compiled(pool)
-        lowest = float(np.finfo(np.float32).min)
-        threshold = max(min_score, cascade.classifier.threshold, lowest)
+        threshold = max(min_score, cascade.classifier.threshold, -3e38)  # rejected windows: -inf
         for number in range(0, len(levels), self.step):
             coarse = cascade.level(levels, number)
             height, width = coarse.image.shape[:2]

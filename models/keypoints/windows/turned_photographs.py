@@ -104,15 +104,13 @@ class RotatedLevel(Level):
         return self.warped(np.array([[1.0, 0.0, x], [0.0, 1.0, y]]), (width, height))
 
     def spans(self, top: int, bottom: int) -> np.ndarray:
-        first, last = np.zeros(bottom - top), np.full(bottom - top, float(self._size[1]))
-        for (a, b, c), side in zip(self._back.tolist(), self._level.shape[::-1]):
-            a = (
-                a if abs(a) > 1e-9 else 1e-9
-            )  # column x is in the photograph if 0 <= at + a x < side
-            at = b * np.arange(top, bottom) + c + 0.5
-            ends = np.sort([-at / a, (side - at) / a], axis=0)
-            first, last = np.maximum(first, ends[0]), np.minimum(last, ends[1])
-        return np.ceil([np.minimum(first, self._size[1]), np.maximum(last, 0)]).astype(np.int64)
+        # a row of the level is in the photograph where 0 <= at + slope * column < side, for x and y
+        slope = np.where(abs(self._back[:, :1]) > 1e-9, self._back[:, :1], 1e-9)
+        at = self._back[:, 1:2] * np.arange(top, bottom) + self._back[:, 2:] + 0.5
+        sides = np.array(self._level.shape[::-1])[:, None]
+        first, last = np.sort([-at / slope, (sides - at) / slope], axis=0)
+        spans = np.ceil([first.max(axis=0), last.min(axis=0)])
+        return spans.clip(0, self._size[1]).astype(np.int64)
 
     def warped(self, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
         composed = self._back[:, :2] @ matrix

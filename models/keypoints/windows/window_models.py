@@ -320,8 +320,7 @@ class Guide:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), section 7.2.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), section 7.2.
     """
 
     offsets: OffsetModel
@@ -338,7 +337,7 @@ class Guide:
         return replace(self, offsets=self.offsets.mirrored(pool))
 
     def grid_points(self, channels: LevelChannels) -> tuple[np.ndarray, np.ndarray]:
-        """Return the x and y of all grid points in some rows of the level, excluding margins."""
+        """Return x and y of all grid points in some rows of the level, excluding margins."""
         first = self.grid // 2
         x = np.arange(first, channels.width, self.grid)
         y = np.arange(first, channels.bottom, self.grid)
@@ -353,7 +352,7 @@ class Guide:
         reference_length: float,
         localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the x and y of the distinct windows that the classifier is to score, in row order.
+        """Return x and y of the distinct windows that the classifier is to score, in row order.
 
         The windows are at the predictions from the given grid points. The windows with the highest
         scores are displaced from the keypoint by the offset of the classifier's localisation and,
@@ -419,8 +418,7 @@ class FaceCascade:
     References
     ----------
     .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-           Classification and Ranking",
-       arXiv:1310.2880v2 (2014), section 7.2.
+           Classification and Ranking", arXiv:1310.2880v2 (2014), section 7.2.
     """
 
     classifier: KeypointModel
@@ -447,7 +445,7 @@ class FaceCascade:
         shape: tuple[int, int],
         grid: int,
         reference_length: float,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> np.ndarray:
         """Return the four grid points around each expected position of a keypoint.
 
         Parameters
@@ -465,8 +463,8 @@ class FaceCascade:
 
         Returns
         -------
-        xs, ys : ndarray of shape (m,), int
-            Distinct grid points in row order.
+        ndarray of shape (m, 2), int
+            Distinct grid points x, y in row order.
         """
         first = grid // 2
         sides = [max(0, -(-(side - first) // grid)) for side in shape]
@@ -477,9 +475,7 @@ class FaceCascade:
         row = (corner[:, 1:] + [0, 0, 1, 1]).ravel()
         inside = (column >= 0) & (column < sides[1]) & (row >= 0) & (row < sides[0])
         number = np.flatnonzero(np.bincount(row[inside] * sides[1] + column[inside]))
-        return first + grid * (number % max(1, sides[1])), first + grid * (
-            number // max(1, sides[1])
-        )
+        return first + grid * np.column_stack(np.divmod(number, max(1, sides[1]))[::-1])
 
 
 def regions(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import cv2
 import numpy as np
 
 from ....vision.pyramid import Level, gaussian_pyramid
@@ -145,8 +146,8 @@ class WindowSearch:
             rejected.
         """
         objects = self.objects(levels) if mode == Mode.PRUNE else None
-        number, windows = self._scored(levels, [keypoint], mode, objects)[keypoint]
-        return [windows[number == i] for i in range(len(levels))]
+        windows = self._scored(levels, [keypoint], mode, objects)[keypoint]
+        return [windows[windows[:, 2] == level.scale] for level in levels]
 
     def proposed_windows(self, levels: Sequence[Level], keypoint: str) -> list[np.ndarray]:
         """Return the windows that the classifier scores in the mode "prune+regress".
@@ -182,27 +183,30 @@ class WindowSearch:
         """Yield the windows near faces that the classifiers of some keypoints score.
 
         The parts of all levels near faces are stacked, so that the features of many windows are
-        evaluated at once. For each keypoint and stack, its name, the tables of the stack and the
-        pixels (n, 2) of the windows in it are yielded, and their levels and pixels in these.
+        evaluated at once. For each stack and keypoint, the name of the keypoint, the tables of the
+        stack, and the pixels (n, 2) of the windows in the stack are yielded, followed by the number
+        of the level of each window and its pixel on this level.
         """
+        expected = max(1.0, len(names) / 2)
         for parts in self._stacks(levels, names, objects):
-            number, corners, images, points = zip(*parts)
-            height = [len(image) for image in images]
-            sides = np.array([levels[i].shape[::-1] for i in number])
-            tops = np.cumsum([0, *height[:-1]])
-            stack = np.zeros((sum(height), max(image.shape[1] for image in images), 3), np.uint8)
-            for top, image in zip(tops, images):
-                stack[top : top + len(image), : image.shape[1]] = image
-            expected = max(1.0, len(names) / 2)
-            channels = level_channels(stack, self.pool, None, 0, Buffers(), expected)
+            number, corner, images, points = zip(*parts)
+            tops = np.cumsum([0, *map(len, images[:-1])])
+            widths = [image.shape[1] for image in images]
+            beside = [(0, 0, 0, max(widths) - width) for width in widths]
+            padded = [
+                cv2.copyMakeBorder(i, *n, cv2.BORDER_REPLICATE) for i, n in zip(images, beside)
+            ]
+            channels = level_channels(
+                np.concatenate(padded), self.pool, None, 0, Buffers(), expected
+            )
+            shapes = np.array([levels[i].shape[::-1] for i in number])
             for name in names:
                 inside = [of[name] + [0, top] for of, top in zip(points, tops)]
-                x, y = self._guided(channels, name, tuple(np.concatenate(inside).T))
-                part = np.searchsorted(tops, y, side="right") - 1
-                at = np.column_stack([x, y - tops[part]]) + np.array(corners)[part]
-                within = ((at >= 0) & (at < sides[part])).all(axis=1)
-                level, xy = np.array(number)[part[within]], np.column_stack([x, y])[within]
-                yield name, channels, xy, level, at[within]
+                xy = np.column_stack(self._guided(channels, name, tuple(np.concatenate(inside).T)))
+                part = np.searchsorted(tops, xy[:, 1], side="right") - 1
+                at = xy + np.column_stack([0 * tops, -tops])[part] + np.array(corner)[part]
+                within = ((at >= 0) & (at < shapes[part])).all(axis=1)
+                yield name, channels, xy[within], np.array(number)[part[within]], at[within]
 
     def _stacks(
         self, levels: Sequence[Level], names: Sequence[str], objects: np.ndarray | None
@@ -210,57 +214,44 @@ class WindowSearch:
         """Yield the parts of the levels near faces, several at a time.
 
         A part is given by the number of its level, its first pixel x, y, its pixels, and the grid
-        points (n, 2) of each keypoint in it.
+        points (n, 2) of each keypoint in it. It contains complete windows around its points.
         """
-        stack: list[tuple[int, np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
-        for number, level in enumerate(levels):
-            points, name_of = self._grid_points_near(levels, number, names, objects)
-            # A part contains complete windows around its points.
-            margin = max(self.guides[name].margin for name in names) + self.pool.window // 2 + 1
-            for rows, columns, members in regions(points, margin, STRIP_PIXELS):
-                corner = np.array([columns.start, rows.start])
-                height, width = rows.stop - rows.start, columns.stop - columns.start
-                widest = max([width, *(image.shape[1] for _, _, image, _ in stack)])
-                if widest * (height + sum(len(image) for _, _, image, _ in stack)) > STRIP_PIXELS:
-                    if stack:
-                        yield stack
-                    stack = []
-                xy, of = points[members] - corner, name_of[members]
-                inside = {name: xy[of == i] for i, name in enumerate(names)}
-                stack.append(
-                    (number, corner, level.part(columns.start, rows.start, width, height), inside)
-                )
-        if stack:
-            yield stack
-
-    def _grid_points_near(
-        self,
-        levels: Sequence[Level],
-        number: int,
-        names: Sequence[str],
-        objects: np.ndarray | None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the grid points (n, 2) of some keypoints on a level near faces, and the index of
-        the keypoint of each point."""
-        cascade, level = self.face_cascade, levels[number]
+        cascade = self.face_cascade
         if cascade is None:
             raise ValueError(
                 "the detector has no face cascade; use a detector trained with --mode prune+regress"
             )
-        if objects is None:
-            centres = self._face_centres(cascade.level(levels, number), cascade)
-        else:  # objects of this level and of its neighbours
-            octaves = abs(np.log2(objects[:, 3] / level.scale))
-            centres = objects[octaves < 1.5 / self.scales_per_octave, :2]
-        if not len(centres):
-            return np.empty((0, 2), np.int64), np.empty(0, np.int64)
-        centres, shape = level.from_image(centres), level.shape
-        windows = [
-            cascade.grid_points(centres, name, shape, self.guides[name].grid, self.reference_length)
-            for name in names
-        ]
-        name_of = np.repeat(np.arange(len(names)), [len(xs) for xs, _ in windows])
-        return np.column_stack([np.concatenate(axis) for axis in zip(*windows)]), name_of
+        stack: list[tuple[int, np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
+        margin = max(self.guides[name].margin for name in names) + self.pool.window // 2 + 1
+        for number, level in enumerate(levels):
+            if objects is None:
+                centres = self._face_centres(cascade.level(levels, number), cascade)
+            else:  # objects of this level and of its neighbours
+                octaves = abs(np.log2(objects[:, 3] / level.scale))
+                centres = objects[octaves < 1.5 / self.scales_per_octave, :2]
+            if not len(centres):
+                continue
+            at, shape = level.from_image(centres), level.shape
+            grids = [
+                cascade.grid_points(at, name, shape, self.guides[name].grid, self.reference_length)
+                for name in names
+            ]
+            points, name_of = (
+                np.concatenate(grids),
+                np.repeat(np.arange(len(names)), [*map(len, grids)]),
+            )
+            for rows, columns, members in regions(points, margin, STRIP_PIXELS):
+                x, y, height = columns.start, rows.start, rows.stop - rows.start
+                part = level.part(x, y, columns.stop - columns.start, height)
+                width = max(image.shape[1] for _, _, image, _ in [*stack, (0, 0, part, 0)])
+                if stack and width * (height + sum(len(i) for _, _, i, _ in stack)) > STRIP_PIXELS:
+                    yield stack
+                    stack = []
+                xy, of = points[members] - [x, y], name_of[members]
+                inside = {name: xy[of == i] for i, name in enumerate(names)}
+                stack.append((number, np.array([x, y]), part, inside))
+        if stack:
+            yield stack
 
     def _face_centres(self, coarse: Level, cascade: FaceCascade) -> np.ndarray:
         """Return the image coordinates (n, 2) of the windows of a level that the face cascade does
@@ -291,15 +282,17 @@ class WindowSearch:
         names: Sequence[str],
         mode: str,
         objects: np.ndarray | None,
-    ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return the windows (n, 4) of some keypoints, as in :meth:`score_levels`, and the number
-        of the level of each window."""
+    ) -> dict[str, np.ndarray]:
+        """Return the windows (n, 4) of some keypoints on all levels, as in
+        :meth:`score_levels`."""
         rows: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
+        scales, buffers = np.array([level.scale for level in levels]), Buffers()
 
-        def keep(name: str, number: np.ndarray, xy: np.ndarray, score: np.ndarray) -> None:
-            rows[name].append(np.column_stack([number, xy, score])[score > -np.inf])
+        def keep(name: str, number: np.ndarray | int, at: np.ndarray, score: np.ndarray) -> None:
+            scale = np.broadcast_to(scales[number], (1, len(at))).T
+            windows = np.concatenate([(at + 0.5) / scale - 0.5, scale, score[:, None]], axis=1)
+            rows[name].append(windows[score > -np.inf])
 
-        buffers = Buffers()
         if mode == Mode.PRUNE:
             for name, channels, xy, number, at in self._windows_near(levels, names, objects):
                 model = self.models[name].compiled(self.pool)
@@ -307,17 +300,8 @@ class WindowSearch:
         for i, level in enumerate(levels if mode != Mode.PRUNE else ()):
             for channels in self.strips(level, mode, buffers):
                 for name in names:
-                    xy, score = self._score_strip(channels, name, mode)
-                    keep(name, np.full(len(xy), i), xy, score)
-        scales = np.array([level.scale for level in levels])
-        scored = {}
-        for name, parts in rows.items():
-            number, x, y, score = np.concatenate(parts).T
-            number = number.astype(np.int64)
-            scale = scales[number]
-            in_image = [(at + 0.5) / scale - 0.5 for at in (x, y)]
-            scored[name] = number, np.column_stack([*in_image, scale, score])
-        return scored
+                    keep(name, i, *self._score_strip(channels, name, mode))
+        return {name: np.concatenate(parts) for name, parts in rows.items()}
 
     def _score_strip(
         self, channels: LevelChannels, keypoint: str, mode: str
@@ -364,7 +348,7 @@ class WindowSearch:
         :meth:`objects` are included, under the key `WHOLE`, if they are given.
         """
         maxima = {} if objects is None else {WHOLE: objects}
-        for name, (_, windows) in self._scored(levels, names, mode, objects).items():
+        for name, windows in self._scored(levels, names, mode, objects).items():
             x, y, scale, score = windows.T
             place = self.models[name].localisation
             maxima[name] = suppress_non_maxima(

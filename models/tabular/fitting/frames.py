@@ -29,7 +29,7 @@ def table_from_frame(
     request : SelectionOptions
         Options, which include the names of columns with a special role.
     notes : list of str
-        Messages to which the messages about the columns are appended.
+        Messages that precede those about the columns.
     logarithms : bool
         Whether skewed numbers may be replaced by their logarithms.
 

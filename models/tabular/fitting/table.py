@@ -599,7 +599,7 @@ def _skewness(X: np.ndarray) -> np.ndarray:
 
 
 def is_precise(numbers: np.ndarray) -> bool:
-    """Return whether single precision can resolve a thousandth of the standard deviation."""
+    """Return whether single precision resolves a thousandth of the numbers' standard deviation."""
     present = numbers[np.isfinite(numbers)]
     spread = float(present.std(dtype=np.float64)) if len(present) else 0.0
     return not len(present) or float(np.abs(present).max()) <= 1e4 * spread
@@ -770,7 +770,10 @@ def read_target(values: pd.Series) -> np.ndarray:
 def encode_matrix(
     X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()
 ) -> tuple[Any, _Decisions]:
-    """Encode a dense or sparse matrix of numbers; the result is that of :func:`encode_frame`."""
+    """Encode a dense or sparse matrix of numbers.
+
+    The function returns the same values as :func:`encode_frame`.
+    """
     decisions = _Decisions(keep_missing, required)
     missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     if hasattr(X, "tocsr"):

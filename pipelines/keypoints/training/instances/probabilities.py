@@ -176,7 +176,7 @@ def reported_faces(
     settings: ProbabilitySettings,
     n_jobs: Jobs,
 ) -> Iterator[tuple[np.ndarray, bool]]:
-    """Yield the inputs of the probability for each true or false face, and whether it is true.
+    """Yield the inputs of the probability of each reported face, and whether the face is true.
 
     Faces are detected with the default options, but with a low minimum probability. A detector
     searches an image up to four times and reports the best of many hypotheses. Probabilities fitted

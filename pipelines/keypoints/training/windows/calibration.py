@@ -33,7 +33,7 @@ AVERAGINGS = tuple(
 class Calibration:
     """Held-out views for evaluating localisations.
 
-    For each view, its local maxima and a flag that is set for mirror images are stored.
+    The object stores, for each view, the local maxima and a flag that is set for mirror images.
     """
 
     views: list[tuple[View, LocalMaxima, bool]]

@@ -87,8 +87,7 @@ def scan_level(
     histograms = channels.histograms(
         model.program if dense else None, np.empty(0, np.uint64), dense
     )
-    if spans is None:
-        spans = np.repeat(np.array([[0], [channels.width]]), channels.rows, axis=1)
+    whole = np.repeat(np.array([[0], [channels.width]]), channels.rows, axis=1)
     scan_rows(
         model,
         channels.tables,
@@ -96,7 +95,7 @@ def scan_level(
         histograms,
         last,
         (-channels.first % row_step, row_step),
-        spans,
+        whole if spans is None else spans,
         out,
         next_stage,
     )

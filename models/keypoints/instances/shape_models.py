@@ -1,10 +1,10 @@
 """Shape models: a 2-D model with Gaussian deviations, a rigid 3-D model, and transforms."""
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 
 _STEPS = 10  # maximum number of Gauss-Newton steps; about five suffice to converge
@@ -17,10 +17,6 @@ SAME_INSTANCE = 0.4
 # not completed. The distance is half the radius within which candidates support a pair, stricter
 # than ``SAME_INSTANCE``, since completion may still move the keypoints (heuristic values).
 _INSIDE, _ALIKE = 0.175, 1.25
-
-
-# mean and displacements of a conditional mean; see `ShapeModel`
-_Gains = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,7 @@ class ShapeModel:
         everywhere, at_missing, known = self._gains(which)
         expected, positions = self.mean_points[which], self.mean_points[known]
 
-        def conditional_mean(gains: _Gains, transform: SimilarityTransform) -> np.ndarray:
+        def conditional_mean(gains: tuple, transform: SimilarityTransform) -> np.ndarray:
             deviation = transform.to_shape(anchors) - expected
             mean, of_x, of_y = gains
             return transform.to_image(mean + of_x @ deviation.real + of_y @ deviation.imag)
@@ -119,7 +115,7 @@ class ShapeModel:
             transform = SimilarityTransform.least_squares(positions, filled)
         return conditional_mean(everywhere, transform), transform
 
-    def _gains(self, which: np.ndarray) -> tuple[_Gains, _Gains, np.ndarray]:
+    def _gains(self, which: np.ndarray) -> tuple[tuple, tuple, np.ndarray]:
         """Return the cached conditional means of all keypoints and of the missing anchors, and the
         indices of the anchors, the given ones first.
 
@@ -313,14 +309,8 @@ def _gauss_newton(
     )
     ridge = 1e-6 * (2 * zz + (xx + yy) * (1 + scale**-2))
     normal.ravel()[::5] += [ridge, ridge, ridge, ridge * scale**2]
-    a, b, c, growth = (np.linalg.solve(normal, [-gy, gx, ey - fx, ex + fy]) / scale).tolist()
-    angle = math.hypot(a, b, c)
-    turn = np.eye(3)
-    if angle > 1e-12:
-        a, b, c = a / angle, b / angle, c / angle
-        cross = np.array([[0, -c, b], [c, 0, -a], [-b, a, 0]])
-        turn = np.eye(3) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross
-    return turn @ rotation, scale + scale * growth
+    *turn, growth = (np.linalg.solve(normal, [-gy, gx, ey - fx, ex + fy]) / scale).tolist()
+    return np.asarray(cv2.Rodrigues(np.array(turn))[0]) @ rotation, scale + scale * growth
 
 
 def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:

@@ -75,8 +75,8 @@ class ObjectSearch:
         model = cascade.classifier.compiled(pool)
         threshold = max(min_score, cascade.classifier.threshold, -3e38)  # rejected windows: -inf
         for number in range(0, len(levels), self.step):
-            coarse = cascade.level(levels, number)
-            height, width = coarse.image.shape[:2]
+            coarse = level_at(levels, levels[number].scale * cascade.coarser) or levels[number]
+            height, width = coarse.shape
             if min(height, width) < _MIN_SIDE:
                 break
             rows = max(1, STRIP_PIXELS // width)

@@ -9,14 +9,13 @@ Barbu et al. (2014), evaluates a sparse grid near faces instead of all windows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
 import numpy as np
 
-from ....vision.pyramid import Level, nearest_pixel, shrink
+from ....vision.pyramid import nearest_pixel
 from ....vision.windows import (
     CompiledModel,
     FeaturePool,
@@ -426,17 +425,6 @@ class FaceCascade:
     coarser: float
     second: SecondNode | None = None
     pool: FeaturePool | None = None
-
-    def level(self, levels: Sequence[Level], number: int) -> Level:
-        """Return the level on which faces with keypoints on ``levels[number]`` are searched.
-
-        If none of ``levels`` has the required scale, ``levels[number]`` is shrunk to it.
-        """
-        wanted = levels[number].scale * self.coarser
-        for level in levels[number:]:
-            if abs(level.scale / wanted - 1) < 1e-6:
-                return level
-        return shrink(levels[number], self.coarser)
 
     def grid_points(
         self,

@@ -16,7 +16,7 @@ from ....vision.windows import (
     score_windows,
 )
 from .non_maximum_suppression import suppress_non_maxima
-from .object_search import WHOLE, ObjectSearch
+from .object_search import WHOLE, ObjectSearch, level_at
 from .window_models import (
     DEFAULT_REFERENCE_LENGTH,
     STRIP_PIXELS,
@@ -164,10 +164,10 @@ class WindowSearch:
         list of ndarray of shape (n, 2), int
             Distinct positions x, y of the windows on each level, in pixels of the level.
         """
-        near = list(self._windows_near(levels, [keypoint], self.objects(levels)))
-        number = np.concatenate([np.empty(0, np.int64), *(numbers for *_, numbers, _ in near)])
-        pixels = np.concatenate([np.empty((0, 2), np.int64), *(at for *_, at in near)])
-        return [np.unique(pixels[number == i], axis=0) for i in range(len(levels))]
+        near = self._windows_near(levels, [keypoint], self.objects(levels))
+        parts = [np.column_stack([number, at]) for *_, number, at in near]
+        rows = np.unique(np.concatenate([np.empty((0, 3), np.int64), *parts]), axis=0)
+        return [rows[rows[:, 0] == number, 1:] for number in range(len(levels))]
 
     def _guided(
         self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
@@ -187,17 +187,16 @@ class WindowSearch:
         stack, and the pixels (n, 2) of the windows in the stack are yielded, followed by the number
         of the level of each window and its pixel on this level.
         """
-        expected = max(1.0, len(names) / 2)
         for parts in self._stacks(levels, names, objects):
             number, corner, images, points = zip(*parts)
             tops = np.cumsum([0, *map(len, images[:-1])])
-            widths = [image.shape[1] for image in images]
-            beside = [(0, 0, 0, max(widths) - width) for width in widths]
+            width = max(image.shape[1] for image in images)
             padded = [
-                cv2.copyMakeBorder(i, *n, cv2.BORDER_REPLICATE) for i, n in zip(images, beside)
+                cv2.copyMakeBorder(i, 0, 0, 0, width - i.shape[1], cv2.BORDER_REPLICATE)
+                for i in images
             ]
             channels = level_channels(
-                np.concatenate(padded), self.pool, None, 0, Buffers(), expected
+                np.concatenate(padded), self.pool, None, 0, Buffers(), max(1.0, len(names) / 2)
             )
             shapes = np.array([levels[i].shape[::-1] for i in number])
             for name in names:
@@ -225,7 +224,11 @@ class WindowSearch:
         margin = max(self.guides[name].margin for name in names) + self.pool.window // 2 + 1
         for number, level in enumerate(levels):
             if objects is None:
-                centres = self._face_centres(cascade.level(levels, number), cascade)
+                coarse = level_at(levels, level.scale * cascade.coarser) or level
+                strips = self.strips(coarse, buffers=Buffers())
+                model = cascade.classifier.compiled(self.pool)
+                accepted = [scan_level(strip, model) > -np.inf for strip in strips]
+                centres = coarse.to_image(np.argwhere(np.concatenate(accepted))[:, ::-1])
             else:  # objects of this level and of its neighbours
                 octaves = abs(np.log2(objects[:, 3] / level.scale))
                 centres = objects[octaves < 1.5 / self.scales_per_octave, :2]
@@ -236,10 +239,8 @@ class WindowSearch:
                 cascade.grid_points(at, name, shape, self.guides[name].grid, self.reference_length)
                 for name in names
             ]
-            points, name_of = (
-                np.concatenate(grids),
-                np.repeat(np.arange(len(names)), [*map(len, grids)]),
-            )
+            points = np.concatenate(grids)
+            name_of = np.repeat(np.arange(len(names)), [*map(len, grids)])
             for rows, columns, members in regions(points, margin, STRIP_PIXELS):
                 x, y, height = columns.start, rows.start, rows.stop - rows.start
                 part = level.part(x, y, columns.stop - columns.start, height)
@@ -252,17 +253,6 @@ class WindowSearch:
                 stack.append((number, np.array([x, y]), part, inside))
         if stack:
             yield stack
-
-    def _face_centres(self, coarse: Level, cascade: FaceCascade) -> np.ndarray:
-        """Return the image coordinates (n, 2) of the windows of a level that the face cascade does
-        not reject."""
-        centres = [np.empty((0, 2))]
-        for channels in self.strips(coarse, buffers=Buffers()):
-            ys, xs = np.nonzero(
-                scan_level(channels, cascade.classifier.compiled(self.pool)) > -np.inf
-            )
-            centres.append(coarse.to_image(np.column_stack([xs, ys + channels.first])))
-        return np.concatenate(centres)
 
     def objects(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray | None:
         """Return the whole objects detected by the cascade, or None if there is no cascade.

@@ -8,6 +8,7 @@ import pytest
 from annealed.models import KeypointDetector, load_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.detections import DetectionOptions
+from annealed.models.keypoints.windows.object_search import level_at
 from annealed.models.keypoints.windows.window_models import MAX_OFFSET, Localisation, regions
 from annealed.vision import extract_patches, level_channels
 from annealed.vision.pyramid import gaussian_pyramid
@@ -82,9 +83,8 @@ def test_windows_near_faces_by_hand():
     )
     levels = gaussian_pyramid(IMAGE)
     coarse = levels[6]
-    assert cascade.level(levels, 0) is coarse and cascade.level(
-        levels[:3], 0
-    ).scale == pytest.approx(coarse.scale)
+    assert level_at(levels, cascade.coarser) is coarse
+    assert level_at(levels[:3], cascade.coarser).scale == pytest.approx(coarse.scale)
     scores = scan_level(level_channels(coarse.image, POOL), cascade.classifier.compiled(POOL))
     ys, xs = np.nonzero(scores > -np.inf)
     assert 0 < len(xs) < 0.5 * scores.size

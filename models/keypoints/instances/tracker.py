@@ -10,13 +10,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ....learners.parameters import check_integer
-from ....vision.pyramid import Level, gaussian_pyramid, shrink
+from ....vision.pyramid import gaussian_pyramid
 from .assembly import NO_CANDIDATES
 from .instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
 
 # reference lengths around a face of the last frame that are searched in the next frame (heuristic)
 _AROUND = 1.0
-_FINER = 1.3  # resolution of that part relative to the finest stage of the regression (heuristic)
+_SAME_FACE = 0.5  # maximum distance of a lost face that is detected again there (heuristic)
 _HALF_EVERY = 3  # number of frames between searches at half size
 # reference lengths around the points of a face that are hidden in these searches
 _HIDDEN = np.array([-0.3, -0.8, 0.3, 0.3])
@@ -271,33 +271,22 @@ class InstanceTracker:
         part = np.ascontiguousarray(frame[low[1] : high[1], low[0] : high[0]])
         if not part.size:
             return None
-        corner = complex(*low)
-        finder = self.finder
+        corner, finder, levels = complex(*low), self.finder, gaussian_pyramid(part, min_size=1)
         # The shape is completed from the anchors, as in a search; starting from the last shape
         # would accumulate errors.
         anchors = (instance.places(finder.anchors) + _CENTRE) * scale - _CENTRE
         shape = finder.assembler.shape
         start = shape.predict(anchors, shape.anchors)[0][len(anchors) :] - corner
-        levels = self._levels(part, length)
         refined = finder.refine(start, instance.support, levels)
         log_odds = float(finder.trained.face @ refined.inputs)
         if probability_of(log_odds) < self.min_probability:
-            return None
+            found = [face.moved(*low) for face in self.search(part, 1.0)] if scale == 1 else []
+            far = [np.hypot(*(f.landmarks.mean(axis=0) - points.mean(axis=0))) for f in found]
+            return found[int(np.argmin(far))] if far and min(far) < _SAME_FACE * length else None
         refined = finder.refine_again(refined, levels)
         return finder.report(
             replace(refined, points=refined.points + corner), log_odds, NO_CANDIDATES
         )
-
-    def _levels(self, part: np.ndarray, length: float) -> list[Level]:
-        """Build the pyramid of an image part with a face, at the resolutions that the regression
-        stages need."""
-        lengths = [float(stage.ied) for stage in self.finder.regressor.stages] or [length]
-        first = Level(part, 1.0)
-        if (scale := _FINER * max(lengths) / length) < 1:
-            first = shrink(first, scale)
-        smallest = min(1.0, 0.8 * min(lengths) / (length * first.scale))
-        levels = gaussian_pyramid(first.image, min_size=1, min_scale=smallest)
-        return [Level(level.image, level.scale * first.scale) for level in levels]
 
 
 def _sightings(instances: Sequence[Instance], time: float) -> list[_Sighting]:

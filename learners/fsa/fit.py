@@ -340,7 +340,7 @@ def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
     """
     if not (_by_moments(problem, settings) and condenses(problem.facts)):
         return problem
-    moments = moments_of(problem.X, problem.y, problem.weight)
+    moments = problem.moments = problem.moments or moments_of(problem.X, problem.y, problem.weight)
     # the fit reports constant columns and non-finite numbers
     return _on(moments, problem) if moments.is_regular else problem
 
@@ -355,7 +355,8 @@ def training_problems(
 ) -> Iterator[FitProblem]:
     """Return the problem on the training rows of each split.
 
-    Moments are summed over folds, so that the rows are read only once for all splits.
+    Moments are summed over folds, so that the rows are read only once for all splits and for a
+    later fit on all rows.
     """
     tests = [test for _, test in splits]
     everything = np.sort(np.concatenate(tests))
@@ -367,12 +368,10 @@ def training_problems(
         for test in (tests if folds else ())
     ]
     regular = bool(parts) and all(part.is_regular for part in parts)
+    problem.moments = sum(parts[1:], parts[0]) if regular else None
     for i, (train, _) in enumerate(splits):
-        if regular:
-            others = parts[:i] + parts[i + 1 :]
-            yield _on(sum(others[1:], others[0]), problem)
-        else:
-            yield problem.rows(train)
+        others = parts[:i] + parts[i + 1 :]
+        yield _on(sum(others[1:], others[0]), problem) if regular else problem.rows(train)
 
 
 def _on(moments: Moments, problem: FitProblem) -> FitProblem:

@@ -232,10 +232,21 @@ class RankingFunction:
 MOTIONS = (2, 3, 4, 5)  # numbers of motions from which "auto" chooses
 # Features of the choice of the number, as spaces, and quantities of the models in all pairs of
 # frames; chosen by cross-validation on the training sequences (experiments/notebook/motion.md)
-_CUTS, _WORST = ("all", "neighbours"), "worst motion's share fitted better"
-_LEVELS = (_CUTS, ("GRIC", "mean residual", "median residual", _WORST))
-_STEPS = ((*_CUTS, "dominant motion"), (_WORST, "share fitted clearly better"))
-_RIDGE = 0.01  # penalty of the weights, chosen with the features
+_CUTS, _RESIDUAL = ("all", "neighbours"), "mean residual"
+_LEVELS = (_CUTS, ("GRIC", _RESIDUAL, "median residual"))
+_STEPS = (
+    (*_CUTS, "homography", "dominant motion"),
+    (
+        _RESIDUAL,
+        "mean margin to the best other",
+        "worst motion's share fitted better",
+        "share fitted clearly better",
+    ),
+)
+_RIDGE = 0.005  # penalty of the weights, chosen with the features
+# Divides the utilities, since they are overconfident on unfamiliar videos; minimises the sum of the
+# log losses with videos and with kinds of scenes left out (benchmarks/motion_number.py)
+TEMPERATURE = 1.5
 
 
 @dataclass(frozen=True)
@@ -295,9 +306,8 @@ class MotionChooser:
         inputs = [untrained.inputs(one) for one in finals]
         scale = np.maximum(np.concatenate(inputs).std(axis=0), 1e-9)
         true = [int(np.argmin(np.abs(one.n_motions - k))) for one, k in zip(finals, numbers)]
-        return replace(
-            untrained, weights=_conditional_logit([one / scale for one in inputs], true) / scale
-        )
+        weights = _conditional_logit([one / scale for one in inputs], true)
+        return replace(untrained, weights=weights / (scale * TEMPERATURE))
 
     def inputs(self, finals: CandidateSet) -> np.ndarray:
         """Compute the inputs of the utilities.

@@ -16,7 +16,7 @@ from .instance_finder import Instance, InstanceFinder, probability_of, suppress_
 
 # reference lengths around a face of the last frame that are searched in the next frame (heuristic)
 _AROUND = 1.0
-_SAME_FACE = 0.5  # maximum distance of a lost face that is detected again there (heuristic)
+_SAME_FACE = 0.5  # reference lengths that a lost face may have moved (heuristic)
 _HALF_EVERY = 3  # number of frames between searches at half size
 # reference lengths around the points of a face that are hidden in these searches
 _HIDDEN = np.array([-0.3, -0.8, 0.3, 0.3])
@@ -167,12 +167,13 @@ class CutDetector:
 class InstanceTracker:
     """Tracker of the instances in a video.
 
-    The whole frame is searched every few frames, at a scene cut, and when a face is lost. In the
-    other frames, the refinement of each face starts from its keypoints in the last frame, and the
-    support of its last detection is retained. In every third frame, the rest of the image is
-    searched at half size. A face is lost if its probability is too low, or if it coincides with
-    another face. A :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each
-    face to a person.
+    The whole frame is searched every few frames, at a scene cut, and when a face is lost, unless
+    the face is detected again by a search around its last position. In the other frames, the
+    refinement of each face starts from its keypoints in the last frame, and the support of its last
+    detection is retained. In every third frame, the rest of the image is searched at half size. A
+    face is lost if its probability is too low, or if it coincides with another face. A
+    :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each face to a
+    person.
 
     Parameters
     ----------
@@ -280,9 +281,9 @@ class InstanceTracker:
         refined = finder.refine(start, instance.support, levels)
         log_odds = float(finder.trained.face @ refined.inputs)
         if probability_of(log_odds) < self.min_probability:
-            found = [face.moved(*low) for face in self.search(part, 1.0)] if scale == 1 else []
-            far = [np.hypot(*(f.landmarks.mean(axis=0) - points.mean(axis=0))) for f in found]
-            return found[int(np.argmin(far))] if far and min(far) < _SAME_FACE * length else None
+            near = [face.moved(*low) for face in self.search(part, 1.0)] if scale == 1 else []
+            away = [np.hypot(*(f.landmarks - points).mean(axis=0)) / length for f in near]
+            return near[int(np.argmin(away))] if min(away, default=1.0) < _SAME_FACE else None
         refined = finder.refine_again(refined, levels)
         return finder.report(
             replace(refined, points=refined.points + corner), log_odds, NO_CANDIDATES

@@ -282,8 +282,10 @@ class InstanceTracker:
         log_odds = float(finder.trained.face @ refined.inputs)
         if probability_of(log_odds) < self.min_probability:
             near = [face.moved(*low) for face in self.search(part, 1.0)] if scale == 1 else []
-            away = [np.hypot(*(f.landmarks - points).mean(axis=0)) / length for f in near]
-            return near[int(np.argmin(away))] if min(away, default=1.0) < _SAME_FACE else None
+            distance = [np.hypot(*(f.landmarks - points).mean(axis=0)) / length for f in near]
+            return (
+                near[int(np.argmin(distance))] if min(distance, default=1.0) < _SAME_FACE else None
+            )
         refined = finder.refine_again(refined, levels)
         return finder.report(
             replace(refined, points=refined.points + corner), log_odds, NO_CANDIDATES

@@ -250,7 +250,7 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     cv : int, splitter or None, default None
         Cross-validation splitter or number of folds; None means five folds.
     scoring : str, function or None, default None
-        scikit-learn scorer. The default is the negative log loss with probabilities clipped at
+        scikit-learn scorer. The default is the negative log loss with probabilities of at least
         0.001.
     criterion : {"cv", "ebic"}, default "cv"
         Criterion that chooses the size. "cv" is cross-validation with one :class:`FSAPath` per

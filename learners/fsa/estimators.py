@@ -421,9 +421,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     prior : Prior or None, default None
         Shrinkage and smoothness penalties, applied during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
-        Whether columns are scaled to variance one. For very sparse matrices (at most 10% stored),
-        the variances and the automatic ridge penalty are adjusted so that columns with few non-zero
-        values do not dominate.
+        Whether columns are scaled to variance one. For very sparse matrices (at most 10% of entries
+        stored), the variances and the automatic ridge penalty are adjusted so that columns with few
+        non-zero values do not dominate.
     schedule : str, Schedule or function, default "inverse"
         Annealing schedule: the number of features that remain after each step. A larger mu drops
         features sooner.

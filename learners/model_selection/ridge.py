@@ -45,8 +45,8 @@ class LeftOut:
         In ranking, the pairs of each query (or item), and the fraction of their weight to leave
         out; None means single rows. See :meth:`.Loss.parts`.
     optimism : float
-        Factor by which the excess loss of held-out rows is multiplied. It exceeds 1 if the columns
-        were selected on the same rows.
+        Factor for the difference between the held-out loss and the training loss. It exceeds 1 if
+        the columns were selected on the same rows.
     """
 
     n_rows: float

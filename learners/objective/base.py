@@ -132,8 +132,8 @@ class Loss(BaseEstimator):
         Whether the loss is a negative log likelihood with dispersion 1. Otherwise, :meth:`charges`
         estimates the dispersion from the residuals.
     unknown_dispersion : bool
-        Whether the loss is half a deviance in units of an unknown dispersion. Information criteria
-        estimate the dispersion by the mean loss.
+        Whether the loss is half a deviance that must be divided by an unknown dispersion to give a
+        negative log likelihood. Information criteria estimate the dispersion from the mean loss.
     """
 
     name: str = ""

@@ -315,7 +315,7 @@ class HingeLoss(MarginLoss):
 
 
 class ExponentialLoss(MarginLoss):
-    """Exponential loss exp(-y f) of boosting, for target y and score f ([1]_, eq. (2.5)).
+    """Exponential loss exp(-y f) of boosting, for target y and score f; [1]_, eq. (2.5).
 
     The curvature is unbounded, so no fixed step size is safe.
 

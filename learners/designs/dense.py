@@ -21,12 +21,12 @@ class DenseDesign(FirstReadDesign):
 
     The matrix may be row- or column-major, in float32 or float64, and is read in place. Dropped
     columns remain stored, with a zero coefficient, until fewer than a third of the stored columns
-    remain. The next pass over the data then copies the remaining columns.
+    remain, which are then copied.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Matrix of values, which is neither copied nor changed.
+        Matrix of values; it is not changed.
     sample_weight : ndarray of shape (n_samples,) or None
         Row weights that sum to one; not needed if the moments are given.
     moments : (ndarray, ndarray) or None, default None

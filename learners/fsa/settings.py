@@ -86,8 +86,8 @@ class Refinement(BaseEstimator):
     ridge : float or "auto", default "auto"
         Non-negative factor s of the penalty ``s * ||theta||^2`` on standardised coefficients in the
         final fit. For the squared loss, "auto" minimises the generalised cross-validation score.
-        For other losses, it minimises the approximate leave-one-out deviance; in ranking, whole
-        queries are left out. "auto" has no effect if the prior has shrinkage.
+        For other losses, it minimises the approximate leave-one-out deviance; in ranking, queries
+        or items are left out. "auto" has no effect if the prior has shrinkage.
     search : {"auto", False}, default "auto"
         Whether a longer search, which removes and adds features in rounds, follows the exchanges.
         With "auto", it does so for two classes if the labels appear to be noisy.

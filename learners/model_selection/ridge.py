@@ -88,7 +88,7 @@ def choose_ridge(
         Parts to leave out.
     few_rows : bool
         Whether there are few rows. The ridges are then tried in descending instead of ascending
-        order until the estimate no longer improves.
+        order. The search ends when the estimate no longer improves.
     near : float or None, default None
         Ridge from which the search starts, such as the one chosen for a support of similar size.
     until_stationary : bool, default True

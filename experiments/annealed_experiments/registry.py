@@ -116,6 +116,11 @@ TABLES: dict[str, tuple[str, str, str]] = {
         "faces_keypoints",
         "all keypoints of the shipped model on the test photographs",
     ),
+    "faces-nine": (
+        "faces.nine",
+        "faces_nine",
+        "faces of nine keypoints with a 3-D pose and pruning: Barbu et al. (2017), Figure 7",
+    ),
     "faces-modes": (
         "faces.curves",
         "faces_modes",

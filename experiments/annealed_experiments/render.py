@@ -365,9 +365,9 @@ def update(file: Path, record: dict[str, Any], command: str) -> None:
     The record is that printed by ``annealed reproduce NAME --json``. Rows with the same design and
     method are replaced, and other rows are retained. For each row, the file records the run that
     ``made`` it: command, date, commit, versions, processor, seeds, fingerprint of the code, and
-    settings.
+    settings. The settings of the file are those that all runs share.
     """
-    rows, made = {}, []
+    rows, made, settings = {}, [], record["settings"]
     if file.is_file():
         try:
             old = json.loads(file.read_text(encoding="utf-8"))
@@ -375,18 +375,23 @@ def update(file: Path, record: dict[str, Any], command: str) -> None:
                 "settings"
             ].get("noisy")
             rows, made = {row_key(row): row for row in old["rows"]}, old["made"]
+            settings = {
+                key: value for key, value in settings.items() if value == old["settings"].get(key)
+            }
         except (ValueError, TypeError, KeyError):
             same = False
         if not same:
             raise ValueError(f"{file}: expected results of {record['name']} with the same labels")
     rows |= {row_key(row): row | {"made": len(made)} for row in record["rows"]}
+    made = [*made, run_of(command, record["settings"])]
+    used = sorted({row["made"] for row in rows.values()})  # runs without rows are not retained
     write(
         file,
         {
             "name": record["name"],
-            "settings": record["settings"],
-            "made": [*made, run_of(command, record["settings"])],
-            "rows": list(rows.values()),
+            "settings": settings,
+            "made": [made[i] for i in used],
+            "rows": [row | {"made": used.index(row["made"])} for row in rows.values()],
         },
     )
 

@@ -180,6 +180,22 @@ def test_a_script_that_fails_or_prints_no_table_changes_nothing(checkout, monkey
         stale(checkout / "learners")
 
 
+def test_a_file_retains_the_runs_of_its_rows_and_their_common_settings(tmp_path):
+    def store(command, *methods, **settings):
+        rows = [{"method": method, "DR": 1.0} for method in methods]
+        record = {"name": "cells", "settings": settings, "rows": rows}
+        update(tmp_path / "cells.json", record, command)
+        return json.loads((tmp_path / "cells.json").read_text())
+
+    store("first", "FSA", "L1", runs=3, noisy=False)
+    stored = store("second", "FSA", runs=5, noisy=False)
+    assert stored["settings"] == {"noisy": False}
+    assert [run["settings"]["runs"] for run in stored["made"]] == [3, 5]
+    stored = store("third", "L1", runs=5, noisy=False)
+    assert [run["command"] for run in stored["made"]] == ["second", "third"]
+    assert {row["method"]: row["made"] for row in stored["rows"]} == {"FSA": 0, "L1": 1}
+
+
 def test_stored_cells_are_compared_within_the_tolerance(tmp_path, monkeypatch):
     row = {"N": 300, "M": 1000, "k": 10, "method": "annealed", "runs": 3, "DR": 90.0, "AUC": None}
     record = {"name": "fsa-classification", "settings": {"noisy": False}, "rows": [row]}
@@ -244,6 +260,7 @@ def test_every_check_has_a_file_and_its_columns():
 def test_the_command_reports_a_difference_with_exit_code_1(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "run this command from a checkout" in run("reproduce", "--check").stderr
+    assert "a script or command requires --results" in run("reproduce", "python a.py").stderr
     results = tmp_path / "experiments" / "results"
     results.mkdir(parents=True)
     monkeypatch.setitem(

@@ -11,6 +11,7 @@ from annealed_experiments.tables import online as reproduce_online
 from annealed_experiments.tables.metric import VARIANTS, sdist_real, sdist_simulated
 from annealed_experiments.tables.online import online_tables
 from annealed_experiments.tables.simulated import bayes_error, simulated_case
+from sklearn.linear_model import SGDClassifier
 
 
 @pytest.mark.parametrize("case, rule", [("xor", lambda Z: Z[:, 0] * Z[:, 1]), ("rings", None)])
@@ -77,6 +78,14 @@ def test_online_rows(data_dir, monkeypatch):
     )["rows"]
     assert rows[0]["error"] < 0.15 and rows[0]["nonzero"] <= 0.015 and rows[0]["kappa"] > 0.6
     assert rows[1]["nonzero"] > 0.2
+
+
+def test_the_sparsest_setting_is_within_one_standard_error():
+    work, grid = object.__new__(reproduce_online._Set), {"alpha": [1.0, 2.0, 3.0]}
+    cells = {1.0: (0.10, 0.02, 0.5), 2.0: (0.12, 0.01, 0.1), 3.0: (0.13, 0.01, 0.05)}
+    work.key, work.cells = {}, lambda key, compute: cells[key["alpha"]]
+    choose = [work.choose(SGDClassifier(), grid, "rows", "hinge", flag) for flag in (False, True)]
+    assert choose == [(0.10, {"alpha": 1.0}), (0.12, {"alpha": 2.0})]
 
 
 def test_every_table_is_there():

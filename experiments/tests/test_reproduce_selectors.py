@@ -341,3 +341,29 @@ def test_parts_of_the_default_settings(monkeypatch):
     assert [row["method"] for row in rows] == [*chosen] * 4
     loop, exchanges = (row["PCD"] for row in rows if row["case"] == "clean 1000, 30")
     assert 50.0 < loop < exchanges
+
+
+def test_runs_start_at_the_first_seed():
+    options = {"sizes": [(300, 10)], "methods": ["FSL"]}
+    three = fsa_classification(3, first_seed=5, **options)
+    each = [fsa_classification(1, first_seed=5 + i, **options)["rows"][0] for i in range(3)]
+    assert three["settings"]["seeds"] == "5 to 7"
+    assert three["rows"][0]["PCD"] == pytest.approx(np.mean([row["PCD"] for row in each]))
+
+
+def test_the_row_of_fsa_in_regression_is_the_printed_loop():
+    """Gradient steps on standardised columns without momentum, and the k largest coefficients."""
+    draw = simulate("regression", 200, 60, 3, random_state=1)
+    model = selectors.our_methods(selectors.Design("regression", 200, 60, 3))["FSA"]
+    model.set_params(refinement=None, prior=None).fit(draw.X, draw.y)
+    X = draw.X.astype(float)
+    Z, target = (X - X.mean(axis=0)) / X.std(axis=0), draw.y - draw.y.mean()
+    left, coef = np.arange(60), np.zeros(60)
+    for e in range(1, 501):  # (3) of Barbu et al. (2017)
+        count = int(3 + 57 * max(0.0, (500 - 2 * e) / (2 * e * 30.0 + 500)))
+        step = coef[left] - 0.05 * Z[:, left].T @ (Z[:, left] @ coef[left] - target) / 200
+        order = np.sort(np.argsort(-np.abs(step), kind="stable")[:count])
+        left, coef = left[order], np.zeros(60)
+        coef[left] = step[order]
+    assert model.get_support(indices=True).tolist() == left.tolist()
+    np.testing.assert_allclose(model.coef_.ravel()[left], (coef / X.std(axis=0))[left], rtol=1e-4)

@@ -98,8 +98,8 @@ def solve_path(
 ) -> list[Solution]:
     """Solve the problem for ascending ``sizes`` in one annealing run.
 
-    Size 0 is the best constant model. If ``early_stop`` is set, the path ends once the size exceeds
-    ten plus twice the size with the lowest information criterion so far.
+    Size 0 denotes the best constant model. If ``early_stop`` is set, the path ends once the size
+    exceeds ten plus twice the size with the lowest information criterion so far.
     """
     with solving(problem, settings):
         design = make_design(
@@ -334,11 +334,13 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
 
 
 def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
-    """Return an equivalent problem with far fewer rows if that saves time; otherwise, the same
-    problem."""
+    """Return an equivalent problem with far fewer rows if that saves time.
+
+    Otherwise, the same problem is returned.
+    """
     if not (_by_moments(problem, settings) and condenses(problem.facts)):
         return problem
-    moments = moments_of(problem.X, problem.y, problem.weight)
+    moments = problem.moments = problem.moments or moments_of(problem.X, problem.y, problem.weight)
     # the fit reports constant columns and non-finite numbers
     return _on(moments, problem) if moments.is_regular else problem
 
@@ -353,7 +355,8 @@ def training_problems(
 ) -> Iterator[FitProblem]:
     """Return the problem on the training rows of each split.
 
-    Moments are summed over folds, so that the rows are read only once for all splits.
+    Moments are summed over folds, so that the rows are read only once for all splits and for a
+    later fit on all rows.
     """
     tests = [test for _, test in splits]
     everything = np.sort(np.concatenate(tests))
@@ -365,12 +368,10 @@ def training_problems(
         for test in (tests if folds else ())
     ]
     regular = bool(parts) and all(part.is_regular for part in parts)
+    problem.moments = sum(parts[1:], parts[0]) if regular else None
     for i, (train, _) in enumerate(splits):
-        if regular:
-            others = parts[:i] + parts[i + 1 :]
-            yield _on(sum(others[1:], others[0]), problem)
-        else:
-            yield problem.rows(train)
+        others = parts[:i] + parts[i + 1 :]
+        yield _on(sum(others[1:], others[0]), problem) if regular else problem.rows(train)
 
 
 def _on(moments: Moments, problem: FitProblem) -> FitProblem:

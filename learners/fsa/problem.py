@@ -23,6 +23,7 @@ from ..designs import Design, as_out_of_core, canonical, local
 from ..objective import Loss, OffsetLoss, effective_rows
 from ..solvers.annealing import Annealed, nearest_rising, strengths
 from ..sources.matrix import PIECE_BYTES, OutOfCoreMatrix
+from ..sources.moments import Moments
 from .policy import Facts, Plan
 from .settings import Constraints
 
@@ -79,6 +80,8 @@ class FitProblem:
         Whether any coefficient is bounded or any response is monotone.
     facts : Facts
         Input of the rules in ``policy``.
+    moments : Moments or None
+        Moments of all rows, once they are computed.
     """
 
     X: Any
@@ -104,6 +107,7 @@ class FitProblem:
     columns_per_unit: float = field(init=False)
     bounded: bool = field(init=False)
     facts: Facts = field(init=False)
+    moments: Moments | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.bounded = self.bounds is not None or self.monotone is not None
@@ -377,7 +381,8 @@ class Solution:
     ridge: float = 0.0
     plan: Plan | None = None
     done: tuple[str, ...] = ()  # descriptions of the steps that produced the model
-    alternatives: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
+    # Computed on request, since some solutions are only compared
+    alternatives: Callable[[], dict[int, list[tuple[int, float]]]] = dict
 
     @classmethod
     def of(cls, state: Annealed, size: int, ridge: float = 0.0) -> Self:
@@ -409,7 +414,7 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
     columns = np.arange(problem.n_features) if problem.allowed is None else problem.allowed
     alternatives = {
         int(columns[i]): [(int(columns[j]), share) for j, share in others]
-        for i, others in solution.alternatives.items()
+        for i, others in solution.alternatives().items()
     }
     kept, design = columns[solution.kept], solution.design
     raw, offset = design.unstandardise(solution.coef, solution.intercept)

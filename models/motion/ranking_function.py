@@ -131,7 +131,7 @@ class RankingFunction:
         sets : sequence of CandidateSet
         settings : RankerSettings
         columns : ndarray of int or None, default None
-            Features that may be selected; None means all.
+            Features that may be selected; None means all features.
 
         Returns
         -------
@@ -194,7 +194,7 @@ class RankingFunction:
         return split_by_sequence(self.model.scores_of_selected(rows)[:, 0], sets)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays for a model file.
+        """Return the arrays that a model file stores.
 
         The arrays are ``ranking.selected``, of shape (k,), and ``ranking.responses`` and
         ``ranking.knots``, of shape (k, n_knots). A linear response has a single knot at zero.
@@ -310,8 +310,10 @@ class MotionChooser:
         return replace(untrained, weights=weights / (scale * TEMPERATURE))
 
     def inputs(self, finals: CandidateSet) -> np.ndarray:
-        """Compute the inputs of the utilities, relative to their means over the numbers of
-        motions."""
+        """Compute the inputs of the utilities.
+
+        The inputs are relative to their means over the numbers of motions.
+        """
         steps = finals.features[:, self.steps]
         steps[0] = 0.0
         values = np.column_stack(
@@ -330,7 +332,7 @@ class MotionChooser:
         return dict(sorted(zip(finals.n_motions.tolist(), chances), key=lambda pair: -pair[1]))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays for a model file."""
+        """Return the arrays that a model file stores."""
         return {f"number.{name}": array for name, array in vars(self).items()}
 
     @classmethod

@@ -37,8 +37,10 @@ REPEATS = {"dorothea": 1}  # repeats of the cross-validation; 2 for other data s
 # share and half of it.
 SHARES = {"dexter": 0.015, "pcmac": 0.011, "gisette_valid": 0.04, "arcene": 0.05, "dorothea": 0.01}
 # "stabilised" uses this package's annealed stages; "threshold" is Algorithm 3.4 with the necessary
-# additions (docs/online.md).
-METHODS = ("SGD", "truncated gradient", "RDA", "FOBOS", "stabilised", "threshold")
+# additions (docs/online.md). "threshold, one-se" has the setting with the fewest columns whose
+# cross-validated error is within one standard error of the smallest.
+THRESHOLD = ("threshold", "threshold, one-se")
+METHODS = ("SGD", "truncated gradient", "RDA", "FOBOS", "stabilised", *THRESHOLD)
 SCALINGS = {"rows": Normalizer(), "columns": MaxAbsScaler()}
 # Section 3.6.2 scales columns to unit variance, without centring them.
 PRINTED_SCALINGS = SCALINGS | {"variance": StandardScaler(with_mean=False)}
@@ -71,6 +73,13 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
         random_state=0,
     )
     share = SHARES[name]
+    threshold = StabilizedTruncatedSGDClassifier(selection="threshold", rejection=0.7, **shared)
+    printed_grid: dict[str, list] = {
+        "learning_rate": [10.0, 100.0, 1000.0, 4000.0],
+        "annealing": [-1.0, 0.0, 1.0, 3.0],
+        "threshold": [0.5, 0.7, 0.9],
+        "min_bursts": [0, 5, 20],
+    }
     return {
         "SGD": (plain, {"eta0": rates}),
         "truncated gradient": (
@@ -90,15 +99,7 @@ def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
             {"learning_rate": rates[1:], "rejection": [0.05, 0.15], "schedule__mu": [0.3, 1.0]}
             | {"n_features_to_select": [share / 2, share]},
         ),
-        "threshold": (
-            StabilizedTruncatedSGDClassifier(selection="threshold", rejection=0.7, **shared),
-            {
-                "learning_rate": [10.0, 100.0, 1000.0, 4000.0],
-                "annealing": [-1.0, 0.0, 1.0, 3.0],
-                "threshold": [0.5, 0.7, 0.9],
-                "min_bursts": [0, 5, 20],
-            },
-        ),
+        **dict.fromkeys(THRESHOLD, (threshold, printed_grid)),
     }
 
 
@@ -167,22 +168,27 @@ class _Set:
 
     def scaling(self, loss, method):
         """Return the scaling with the smallest cross-validated error, of the method itself for
-        "threshold" and of plain SGD for other methods.
+        Algorithm 3.4 and of plain SGD for other methods.
         """
-        scalings = PRINTED_SCALINGS if method == "threshold" else SCALINGS
-        judge = candidates(self.name, loss)[method if method == "threshold" else "SGD"]
+        scalings = PRINTED_SCALINGS if method in THRESHOLD else SCALINGS
+        judge = candidates(self.name, loss)[method if method in THRESHOLD else "SGD"]
         return min(scalings, key=lambda scaling: self.choose(*judge, scaling, loss)[0])
 
-    def choose(self, model, grid, scaling, loss):
+    def choose(self, model, grid, scaling, loss, sparsest=False):
         """Return (error, settings) with the smallest cross-validated error, which is balanced for
-        the data set with rare positives. The first one wins a tie.
+        the data set with rare positives. The first one wins a tie. ``sparsest`` takes the fewest
+        columns of all settings within one standard error of it.
         """
         key = self.key | {"loss": loss, "scaling": scaling, "model": type(model).__name__}
         scores = [
-            (self.cells(key | s, partial(self.cross_validate, model, s, scaling)), s)
+            (*self.cells(key | s, partial(self.cross_validate, model, s, scaling)), s)
             for s in ParameterGrid(grid)
         ]
-        return min(scores, key=lambda f: f[0])
+        best = min(scores, key=lambda f: f[0])
+        if sparsest:
+            near = [f for f in scores if f[0] <= best[0] + best[1]]
+            best = min(near, key=lambda f: f[2])
+        return best[0], best[3]
 
     def _folds(self, scaling):
         """Return the scaled training and test rows of each fold."""
@@ -203,13 +209,15 @@ class _Set:
         return folds
 
     def cross_validate(self, model, settings, scaling):
-        """Return the mean error of one setting."""
-        folds = self.folds(scaling)
-        errors = [
-            _errors(b_test, _with(model, settings, a).fit(a, b).predict(a_test))
-            for a, b, a_test, b_test in folds
-        ]
-        return float(np.mean([e[1] if self.name == "dorothea" else e[0] for e in errors]))
+        """Return the mean error of one setting, its standard error over the folds, and the mean
+        share of columns in use."""
+        errors, shares = [], []
+        for a, b, a_test, b_test in self.folds(scaling):
+            fitted = _with(model, settings, a).fit(a, b)
+            errors.append(_errors(b_test, fitted.predict(a_test))[self.name == "dorothea"])
+            shares.append((fitted.coef_ != 0).any(axis=0).mean())
+        spread = np.std(errors, ddof=1) / np.sqrt(len(errors))
+        return [float(value) for value in (np.mean(errors), spread, np.mean(shares))]
 
     def line(self, loss, method, runs):
         """Return one line of the table, with settings chosen by cross-validation and ``runs``
@@ -217,7 +225,8 @@ class _Set:
         """
         table = candidates(self.name, loss)
         scaling = self.scaling(loss, method)
-        error, best = self.choose(*table[method], scaling, loss)
+        sparsest = method == "threshold, one-se"
+        error, best = self.choose(*table[method], scaling, loss, sparsest)
         scaler = clone(PRINTED_SCALINGS[scaling]).fit(self.X)
         Z, Z_test = scaler.transform(self.X), scaler.transform(self.X_test)
         model = _with(table[method][0], best, Z)
@@ -247,7 +256,7 @@ class _Set:
 
 def _printed(name, loss, method):
     """Return the printed numbers, as shares except for kappa."""
-    method = "stabilised" if method == "threshold" else method
+    method = "stabilised" if method in THRESHOLD else method
     values = {
         what: printed("online-tables", method, name, loss, what)
         for what in ("error", "nonzero", "kappa")

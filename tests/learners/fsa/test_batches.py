@@ -247,6 +247,16 @@ def test_moments_give_the_fit_of_the_rows(estimator, monkeypatch):
         np.testing.assert_allclose(by_rows.cv_scores_, by_moments.cv_scores_, rtol=1e-8)
 
 
+@pytest.mark.parametrize("estimator", [FSARegressorCV([1, 2, 5], cv=4), FSARegressor("auto")])
+def test_cross_validation_and_the_fit_read_each_row_once(estimator, monkeypatch):
+    read, of = [], Moments.of
+    monkeypatch.setattr(
+        Moments, "of", lambda rows, weight: read.append(len(rows)) or of(rows, weight)
+    )
+    estimator.fit(*table())
+    assert sum(read) == 600
+
+
 def test_a_ranker_has_no_batches():
     assert not hasattr(FSARanker(2), "partial_fit")
     assert not hasattr(FSAClassifier(2), "partial_fit")

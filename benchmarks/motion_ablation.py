@@ -1,31 +1,27 @@
 """Ablation of the families of candidates, groups of features and kinds of training scenes of the
-shipped motion ranking, and reliability of the probability of the number of motions.
+shipped motion ranking.
 
-    python benchmarks/motion_ablation.py --data DATA/hopkins155 --cache FOLDER [--reliability]
+    python benchmarks/motion_ablation.py --data DATA/hopkins155 --cache FOLDER
 
 This takes about 15 minutes of processor time, mostly for the candidates and features, which are
-stored in FOLDER; --reliability takes 10 more. Prints the percentage of wrong tracks of the ranking,
-with the number of motions given, and of the best candidate: on rendered streets
-(benchmarks/motion_videos.py, seeds 5 to 8), on driving scenes of kinds that are not used in
-training, on synthetic perspective sequences, and on Hopkins155 (folds by video); with
---reliability, also the accuracy of the number of motions by its probability, in ten folds over all
-training sequences.
+stored in FOLDER. Prints the percentage of wrong tracks of the ranking, with the number of motions
+given, and of the best candidate: on rendered streets (benchmarks/motion_videos.py, seeds 5 to 8),
+on driving scenes of kinds that are not used in training, on synthetic perspective sequences, and on
+Hopkins155 (folds by video).
 """
 
 import pickle
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from annealed.models.motion.candidate_set import joined
-from annealed.models.motion.ranking_function import MotionChooser, RankingFunction
+from annealed.models.motion.ranking_function import RankingFunction
 from annealed.pipelines.motion.benchmark import shuffled_tracks
 from annealed.pipelines.motion.driving import TEST_KINDS, TRAINING_KINDS, driving_sequence
 from annealed.pipelines.motion.evaluate import folds, picked_errors
 from annealed.pipelines.motion.segment import (
     OWN_WEIGHT,
-    OWN_WEIGHT_OF_NUMBERS,
     shipped_columns,
     shipped_settings,
 )
@@ -123,30 +119,6 @@ def print_variants(groups, tests, columns, names, settings, n_folds):
         print_line(label, *cells, f"{errors.mean():.3f}")
 
 
-def print_reliability(mixed, truths, n_own, ranking, features):
-    """Print the accuracy of the number of motions by its probability, in ten folds by video;
-    candidates with the same number are ranked by the shipped ranking."""
-    fold = folds(np.array([one.video for one in mixed]), 0)
-    right, probability = np.zeros((2, len(mixed)))
-    for q in np.unique(fold):
-        train = np.flatnonzero(fold != q).tolist()
-        train += [i for i in train if i < n_own] * (OWN_WEIGHT_OF_NUMBERS - 1)
-        chooser = MotionChooser.learn(
-            [mixed[i] for i in train], [truths[i] for i in train], ranking, features
-        )
-        for i in np.flatnonzero(fold == q).tolist():
-            number, probability[i] = next(iter(chooser.probabilities(mixed[i], ranking).items()))
-            right[i] = number == truths[i]
-    print_head("probability of the number", "sequences", "mean probability", "right")
-    bounds = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 1.01)
-    for low, high in pairwise(bounds):
-        inside = (probability >= low) & (probability < high)
-        if inside.any():
-            shown = f"{probability[inside].mean():.2f}", f"{right[inside].mean():.2f}"
-            print_line(f"{low:g} to {min(high, 1):g}", inside.sum(), *shown)
-    print_line("all", len(mixed), f"{probability.mean():.2f}", f"{right.mean():.2f}")
-
-
 def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
@@ -155,7 +127,6 @@ def main(argv=None):
         "--scenes", type=int, default=8, help="number of test scenes of each driving kind"
     )
     parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--reliability", action="store_true")
     args = parser.parse_args(argv)
     cache = Cache(args.cache)
     own = {one.name: one for one in read_sequences(args.data)}
@@ -183,14 +154,6 @@ def main(argv=None):
     columns, settings = cache.columns, cache.ranker.settings
     names = cache.ranker.features.get_feature_names_out()
     print_variants(groups, tests, columns, names, settings, args.folds)
-    if not args.reliability:
-        return
-    every = {name: (lambda one=one: one) for name, one in own.items()} | training
-    mixed = [cache(name, make, True) for name, make in every.items()]
-    truths = [make().n_motions for make in every.values()]
-    made = [one for kind, sets in groups.items() if kind != "own" for one in sets]
-    ranking = RankingFunction.learn(groups["own"] * OWN_WEIGHT + made, settings, columns)
-    print_reliability(mixed, truths, len(own), ranking, cache.ranker.features.features())
 
 
 if __name__ == "__main__":

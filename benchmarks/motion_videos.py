@@ -3,13 +3,14 @@ camera that drives along a street or an avenue (examples/rendered_videos.py), tr
 tracker.
 
     OMP_NUM_THREADS=1 python benchmarks/motion_videos.py [--kinds indoors driving avenue]
-        [--seeds 5 6 7 8] [--model FILE] [--overlays FOLDER]
+        [--seeds 5 6 7 8] [--model FILE] [--overlays FOLDER] [--summary]
 
 The test seeds are 5 to 8; smaller seeds were used in development. The avenue was not used in
 development.
 
 A track belongs to the body that it shows in most of its frames. Prints the percentage of wrong
-tracks, with the number of motions given and chosen, and the share of the tracks on moving bodies.
+tracks, with the number of motions given and chosen, and the share of the tracks on moving bodies;
+with --summary, the means of each layout, and the chosen numbers with their probabilities.
 """
 
 import sys
@@ -58,18 +59,13 @@ def main(argv=None):
     parser.add_argument("--seeds", nargs="+", type=int, default=[5, 6, 7, 8])
     parser.add_argument("--model", default="motion")
     parser.add_argument("--overlays", type=Path)
+    parser.add_argument("--summary", action="store_true")
     args = parser.parse_args(argv)
     ranker, rows = load_model(args.model), []
-    print_head(
-        "video",
-        "tracks",
-        "on bodies, %",
-        "motions",
-        "wrong, %",
-        "best candidate, %",
-        "motions chosen",
-        "wrong then, %",
-    )
+    wrong = ("wrong, %", "best candidate, %", "wrong with chosen number, %")
+    head = ("video", "tracks", "on bodies, %", "motions", "chosen", "probability", *wrong)
+    if not args.summary:
+        print_head(*head)
     with tempfile.TemporaryDirectory() as folder:
         for kind in args.kinds:
             for seed in args.seeds:
@@ -77,28 +73,30 @@ def main(argv=None):
                 video = Path(folder) / f"{kind}{seed}.avi"
                 write_video(video, frames, 25.0)
                 overlay = None if args.overlays is None else args.overlays / f"{kind}{seed}.avi"
-                given = segment_file(ranker, video, None)
-                truth = truth_of(given.tracks, labels)
-                kept = given.labels >= 0
+                free = segment_file(ranker, video, None)
+                truth = truth_of(free.tracks, labels)
+                kept = free.labels >= 0
                 present = np.unique(truth[kept], return_inverse=True)[1]
                 known = segment_file(ranker, video, int(present.max()) + 1, overlay=overlay)
-                wrong = [
-                    100 * misclassification(present, segmentation.labels[kept])
-                    for segmentation in (known, given)
-                ]
-                best = 100 * min(
-                    misclassification(present, candidate.labels)
-                    for candidate in known.segmentation.candidates
-                )
-                rows.append((kind, wrong[0], best, wrong[1]))
-                chosen = len(np.unique(given.labels[kept]))
+                listed = [known.labels[kept], free.labels[kept]]
+                listed += [candidate.labels for candidate in known.segmentation.candidates]
+                given, chosen, *errors = (100 * misclassification(present, one) for one in listed)
+                number, probability = next(iter(free.segmentation.probabilities.items()))
+                answer = f"{number} ({probability:.2f})"
+                rows.append((kind, given, min(errors), chosen, present.max() + 1, answer))
                 shares = kept.sum(), f"{100 * (present > 0).mean():.0f}", present.max() + 1
-                shown = f"{wrong[0]:.1f}", f"{best:.1f}", chosen, f"{wrong[1]:.1f}"
-                print_line(f"{kind} {seed}", *shares, *shown)
+                if not args.summary:
+                    shown = (f"{one:.1f}" for one in rows[-1][1:4])
+                    print_line(f"{kind} {seed}", *shares, number, f"{probability:.2f}", *shown)
+    if args.summary:
+        print_head("layout", *wrong, "motions", "chosen")
     for kind in args.kinds:
-        given, best, free = np.mean([row[1:] for row in rows if row[0] == kind], axis=0)
-        shown = f"{given:.1f}", f"{best:.1f}", "", f"{free:.1f}"
-        print_line(f"{kind}, mean", "", "", "", *shown)
+        *errors, true, answers = zip(*(row[1:] for row in rows if row[0] == kind))
+        shown = (f"{np.mean(one):.1f}" for one in errors)
+        if args.summary:
+            print_line(kind, *shown, *(", ".join(map(str, one)) for one in (true, answers)))
+        else:
+            print_line(f"{kind}, mean", *[""] * 5, *shown)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,8 @@ def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
 def is_small(n_values: float) -> bool:
     """Return whether the current problem is small enough for NumPy.
 
-    Outside a :func:`problem_size` context, this depends on ``n_values``."""
+    Outside a :func:`problem_size` context, this depends on ``n_values``.
+    """
     size = _size.get()
     return (n_values if size is None else size) <= SMALL
 
@@ -111,7 +112,7 @@ VALUES_PER_ROW = 125
 
 
 def n_values(X: Matrix) -> int:
-    """Return the number of stored values: entries of an array, non-zeros of a sparse matrix."""
+    """Return the number of stored values: entries of an array, or non-zeros of a sparse matrix."""
     return int(X.nnz) if hasattr(X, "nnz") else int(np.prod(X.shape))
 
 
@@ -388,7 +389,7 @@ class _Blas:
     """
 
     active = 0
-    limiter: Any = None
+    before: tuple[tuple[Any, int], ...] = ()
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
@@ -396,26 +397,32 @@ class _Blas:
         with _lock:
             self.active += 1
             if self.active == 1:
-                self.limiter = _libraries().limit(limits=1, user_api="blas")
+                self.before = tuple((each, each.get_num_threads()) for each in _libraries())
+                for library, _ in self.before:
+                    library.set_num_threads(1)
         try:
             yield
         finally:
             with _lock:
                 self.active -= 1
                 if self.active == 0:
-                    self.limiter.restore_original_limits()
+                    for library, number in self.before:
+                        library.set_num_threads(number)
 
 
 _blas = _Blas()
 
 
 @functools.cache
-def _libraries() -> Any:
-    """Return the BLAS libraries that NumPy and SciPy have loaded."""
+def _libraries() -> list[Any]:
+    """Return the BLAS libraries that NumPy and SciPy have loaded.
+
+    They are set directly, since ``limit`` of threadpoolctl also reads their versions.
+    """
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 def parallel_ranges(kernel: Callable, n: int, *args: Any) -> None:

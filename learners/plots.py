@@ -73,8 +73,8 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
         ``FSAPath(..., trajectory=True)``. If a feature has several coefficients, their norm is
         shown.
     n_labels : int, default 10
-        Number of features to label. The features that remain longest get a colour and a label; all
-        others are grey.
+        Number of features to label. The features that remain longest are drawn in colour, with a
+        label; all others are grey.
     ax : matplotlib.axes.Axes or None, default None
         Axes to draw on; by default, a new figure is created.
 

@@ -129,7 +129,10 @@ def write_model(
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
-    """Read only the header of a model file, with the same errors as :func:`read_model`."""
+    """Read only the header of a model file.
+
+    The function raises the same errors as :func:`read_model`.
+    """
     return _read(Path(path), arrays=False)[1]
 
 
@@ -353,7 +356,7 @@ def check_array(
     low: float = -_LARGEST,
     high: float = _LARGEST,
 ) -> np.ndarray:
-    """Return an array of a model file after validation.
+    """Validate and return an array of a model file.
 
     The array must exist, have the given type and shape, and contain only values in the given range.
     None in the shape means any length.

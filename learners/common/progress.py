@@ -14,8 +14,8 @@ SECONDS = 60.0
 class _Lines:
     """Progress lines for output that is not a terminal.
 
-    The first line is printed after ``wait`` seconds and then one per minute; none is printed unless
-    ``shown``.
+    The first line is printed after ``wait`` seconds, followed by one line per minute. Unless
+    ``shown`` is set, no lines are printed.
     """
 
     def __init__(

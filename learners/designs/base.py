@@ -59,8 +59,8 @@ def inverse_scale(
 def rounding_of(dtype: npt.DTypeLike) -> float:
     """Return the ratio of variance to second moment up to which a column counts as constant.
 
-    The ratio depends on the precision. Typical float32 data are rounded once, by half a unit in the
-    last place, whereas float64 data are typically the result of several computations.
+    The ratio depends on the precision. Float32 data are usually rounded once, by half a unit in the
+    last place, whereas float64 data are usually the result of several computations.
     """
     return float((np.finfo(dtype).eps * (1.0 if dtype == np.float32 else 4.0)) ** 2)
 
@@ -352,8 +352,7 @@ class Design:
 
 
 class FirstReadDesign(Design):
-    """Design that computes both the moments and the first gradient in its first pass over the
-    data."""
+    """Design that computes the moments and the first gradient in one pass over the data."""
 
     per_feature = ()
     _moments: tuple[np.ndarray, np.ndarray] | None = None

@@ -142,7 +142,7 @@ def rowwise(
 def unscaled(design: Design, X: Matrix) -> Design:
     """Change a design to raw column units, which favour columns with large values.
 
-    All columns are divided by a common factor such that their mean variance is one. Step sizes
+    All columns are divided by a common factor, so that their mean variance is one. Step sizes
     therefore remain valid.
 
     Parameters

@@ -23,7 +23,7 @@ _FEW, _TILE = 64, 512
 
 
 def encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.ndarray) -> None:
-    """Write the codes of a block of rows of m columns, given knots of shape (m, n_bins + 1)."""
+    """Encode a block of rows with m columns, given knots of shape (m, n_bins + 1)."""
     for first in range(0, len(knots), _FEW):
         x, edges = X[:, first : first + _FEW], knots[first : first + _FEW]
         bins = np.zeros(x.shape, np.uint8)
@@ -72,7 +72,7 @@ def _turn(words: np.ndarray) -> None:
 def encode_even(
     X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray
 ) -> None:
-    """Write the codes of a block of rows, and return whether it contains NaN.
+    """Encode a block of rows, and return whether it contains NaN.
 
     The knots are equidistant: a code is ``(x - low) * scale``, rounded and clipped to 0..top. Eight
     rows at a time are encoded in the order of a row-major X and then transposed as words of eight

@@ -224,7 +224,7 @@ def evenly_spaced(knots: np.ndarray) -> bool:
 
 
 def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, start: int = 0) -> bool:
-    """Write the codes of some rows.
+    """Encode some rows.
 
     Parameters
     ----------

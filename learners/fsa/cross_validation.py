@@ -60,7 +60,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         sample_weight : array of shape (n_samples,) or None, default None
             Row weights; None means equal weights.
         groups : array of shape (n_samples,) or None, default None
-            Group of each ROW, such as a patient. No group is split between the training and test
+            Group of each row, such as its patient. No group is split between the training and test
             rows of a fold. The groups are passed to ``cv``; an integer ``cv`` then means group
             folds.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None

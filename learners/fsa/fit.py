@@ -98,8 +98,8 @@ def solve_path(
 ) -> list[Solution]:
     """Solve the problem for ascending ``sizes`` in one annealing run.
 
-    Size 0 is the best constant model. If ``early_stop`` is set, the path ends once the size exceeds
-    ten plus twice the size with the lowest information criterion so far.
+    Size 0 denotes the best constant model. If ``early_stop`` is set, the path ends once the size
+    exceeds ten plus twice the size with the lowest information criterion so far.
     """
     with solving(problem, settings):
         design = make_design(
@@ -334,8 +334,10 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
 
 
 def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
-    """Return an equivalent problem with far fewer rows if that saves time; otherwise, the same
-    problem."""
+    """Return an equivalent problem with far fewer rows if that saves time.
+
+    Otherwise, the same problem is returned.
+    """
     if not (_by_moments(problem, settings) and condenses(problem.facts)):
         return problem
     moments = problem.moments = problem.moments or moments_of(problem.X, problem.y, problem.weight)

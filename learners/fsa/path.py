@@ -31,9 +31,9 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     estimator : FSAClassifier, FSARegressor or FSARanker
         Estimator that defines the settings; its ``n_features_to_select`` is ignored.
     sizes : array of int or "auto", default "auto"
-        Numbers of features, or of groups if the constraints define any. Size 0 is the best constant
-        model. "auto" means all sizes up to 8, followed by sizes that increase by about a fifth
-        each, up to a third of the number of rows and at most 300.
+        Numbers of features, or of groups if the constraints define any. Size 0 denotes the best
+        constant model. "auto" means all sizes up to 8, followed by sizes that increase by about a
+        fifth each, up to a third of the number of rows and at most 300.
     exchange : bool, default False
         Whether to exchange features at each size, as in a single fit, if this takes at most about
         ten milliseconds.

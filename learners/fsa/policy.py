@@ -83,7 +83,7 @@ MAX_ROWS_HELD_OUT = 1000  # maximum rows for choosing exchanges by folds
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about a problem that the rules depend on.
+    """Properties of a problem that determine the plan of a fit.
 
     Attributes
     ----------
@@ -372,7 +372,7 @@ def condenses(facts: Facts) -> bool:
 
 
 def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:
-    """Return whether the exchanges are followed by the longer search.
+    """Return whether a longer search follows the exchanges.
 
     ``share_wrong`` is the fraction of training rows that are still misclassified.
     """
@@ -403,8 +403,7 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
 
 
 def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:
-    """Return the two settings that cross-validation compares, one with exchanges and one with
-    shrinkage.
+    """Return the settings that cross-validation compares: one with exchanges, one with shrinkage.
 
     Both settings are used for the folds and for all rows, even if there are too few rows for
     exchanges.

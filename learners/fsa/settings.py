@@ -133,7 +133,7 @@ class FitSettings:
     Attributes
     ----------
     size : int, float or "auto"
-        Number of features to select; 0 is the best constant model.
+        Number of features to select; 0 denotes the best constant model.
     response : PiecewiseLinear or None
         Piecewise-linear response; None for linear responses.
     prior : Prior or None

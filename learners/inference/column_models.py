@@ -50,8 +50,10 @@ def common_factors(Z: np.ndarray) -> np.ndarray:
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
-    """Standardise columns to mean 0 and variance 1 in double precision; constant columns are set to
-    0."""
+    """Standardise columns to mean 0 and variance 1 in double precision.
+
+    Constant columns are set to 0.
+    """
     Z = np.asarray(X, dtype=float) - X.mean(axis=0)
     scale = Z.std(axis=0)
     return Z / np.where(scale > 0, scale, 1.0)

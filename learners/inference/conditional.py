@@ -46,7 +46,7 @@ def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]
 def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
     """Return the size with the lowest extended Bayesian information criterion along a path.
 
-    Size 0 is the best constant model.
+    Size 0 denotes the best constant model.
     """
     constant, *path = solve_path(
         problem, settings, np.append(0, default_sizes(problem.n_units, round(problem.n_rows)))

@@ -112,13 +112,13 @@ def antisymmetric_statistics(
 ) -> np.ndarray:
     """Compute the statistic W of each unit: its strength minus that of its knockoff.
 
-    Model-X knockoffs are described in [1]_ of :func:`gaussian_knockoffs`. Strengths are summed over
-    fits of several sizes to the columns and their knockoffs together. The largest size is twice the
-    size with the lowest extended Bayesian information criterion along a path, and at least half the
-    number of coefficients that can be estimated reliably from the rows. The other sizes are a
-    quarter, a half and three quarters of the largest size. Relevant columns are strong in all fits,
-    whereas irrelevant columns are strong only in the largest fit. Originals and knockoffs are
-    swapped at random, so that the result does not depend on their order.
+    Model-X knockoffs are described in the first reference of :func:`gaussian_knockoffs`. Strengths
+    are summed over fits of several sizes to the columns and their knockoffs together. The largest
+    size is twice the size with the lowest extended Bayesian information criterion along a path, and
+    at least half the number of coefficients that can be estimated reliably from the rows. The other
+    sizes are a quarter, a half and three quarters of the largest size. Relevant columns are strong
+    in all fits, whereas irrelevant columns are strong only in the largest fit. Originals and
+    knockoffs are swapped at random, so that the result does not depend on their order.
 
     Parameters
     ----------
@@ -160,7 +160,8 @@ def antisymmetric_statistics(
 def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
     """Return the threshold of knockoffs+, as in Barber and Candes (2015), eq. (1.9).
 
-    For the statistics W, it is the smallest t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr.
+    The threshold for the statistics W is the smallest t > 0 with (1 + #{W <= -t}) / #{W >= t} <=
+    fdr.
 
     Returns
     -------

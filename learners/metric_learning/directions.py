@@ -126,8 +126,8 @@ def truncated_power(
     Parameters
     ----------
     columns_product : callable
-        Function of (support, values) that returns the dense vector A v, of shape (p,), for a sparse
-        vector v.
+        Function that returns the dense vector A v, of shape (p,), given the support and the values
+        of a sparse vector v.
     vector : ndarray of shape (p,)
         Initial vector, which is truncated before the first step.
     kappa : int

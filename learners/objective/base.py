@@ -1,4 +1,4 @@
-"""Interface of losses: value, gradient and curvature in the scores, and solver attributes."""
+"""Interface of losses: values, derivatives with respect to the scores, and solver attributes."""
 
 from collections.abc import Callable
 from typing import Any

@@ -452,7 +452,7 @@ def regression_loss(loss: str | Loss) -> Loss:
     Raises
     ------
     ValueError
-        If the argument is not a valid loss, or the loss is not pointwise.
+        If the argument is not a valid loss, or is neither pointwise nor for censored times.
     """
     resolved = get_loss(loss)
     return resolved if resolved.censored else pointwise_loss(resolved)

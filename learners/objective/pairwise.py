@@ -32,7 +32,7 @@ class PairwiseLogisticLoss(Loss):
     Notes
     -----
     With the sign as in eq. (17), minimisation drives h_i - h_j towards logit(r_ij), so r = 1 means
-    that i scores HIGHER. The methods ignore ``y`` and ``sample_weight``, since the pairs contain
+    that i scores higher. The methods ignore ``y`` and ``sample_weight``, since the pairs contain
     all information.
 
     References

@@ -54,8 +54,8 @@ def forward_backward_minimise(
     Parameters
     ----------
     objective : function
-        Function of a vector that returns the value and the gradient. Outside its domain, it must
-        return infinity and an arbitrary gradient of the same length.
+        Function that returns the value and the gradient at a given vector. Outside its domain, it
+        must return infinity and an arbitrary gradient of the same length.
     start : array-like of shape (n_features,)
         Starting point, which is 0 except for the free coordinates. The objective must be finite at
         this point.

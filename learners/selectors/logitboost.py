@@ -97,7 +97,7 @@ class WeakLearners:
 
 
 class LinearLearners(WeakLearners):
-    """Weak learners f(x) = a + b x, whose gains are relative to a constant."""
+    """Weak learners f(x) = a + b x, whose gains are measured relative to a constant."""
 
     def __init__(self, X: Matrix, weight: np.ndarray) -> None:
         self.design = make_design(X, weight)
@@ -305,7 +305,7 @@ class LogitBoostClassifier(SelectingClassifier):
         Fraction of the features that is tried in each round, in (0, 1]. In [2]_, 1 is called LB and
         0.1 is called LB1.
     learning_rate : float, default 1.0
-        Positive factor of every weak learner.
+        Positive factor by which every weak learner is multiplied.
     class_weight : dict, "balanced" or None, default None
         Factor for the row weights of each class. "balanced" gives all classes the same total
         weight.

@@ -37,10 +37,10 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
 
         min over d of min over w of  1/2 ||w||^2 + C sum_i s_i ln(1 + exp(-y_i (w * d) . x_i))
 
-    Here s_i are the row weights. The loss is a SUM over the rows, on standardised columns. A cut is
-    a set of ``r`` features. Algorithm 1 repeatedly adds the cut that violates the minimax problem
-    most, and optimises the weights of all cuts jointly. The columns are read once per cut, which
-    suits data with many more features than rows.
+    Here s_i are the row weights. The loss is a sum over the rows (not a mean), on standardised
+    columns. A cut is a set of ``r`` features. Algorithm 1 repeatedly adds the cut that violates the
+    minimax problem most, and optimises the weights of all cuts jointly. The columns are read once
+    per cut, which suits data with many more features than rows.
 
     Parameters
     ----------

@@ -380,7 +380,7 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     """Solve the reduced problem by smoothing coordinate descent (Algorithms 2 and 3).
 
     In the paper, q increases after every sweep, even without convergence, so coordinate descent
-    gets stuck at the kinks of the maximum. Here, q increases when the duality gap reaches the bound
+    stalls at the kinks of the maximum. Here, q increases when the duality gap reaches the bound
     ln(T) / q on the smoothing error (Proposition 2).
 
     Parameters

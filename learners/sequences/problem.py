@@ -79,7 +79,7 @@ class ChainProblem:
     offset : ndarray of shape (n_rows, n_classes) or None
         Fixed scores, which are added to those of the columns.
     free : ndarray of shape (n_features, n_classes), bool, or None
-        Mask of the coefficients that may be non-zero; None means all.
+        Mask of the coefficients that may be non-zero; None means all coefficients.
     """
 
     X: Any

@@ -131,8 +131,10 @@ class SupportProblem:
     def second_order(
         self, scores: np.ndarray, theta: np.ndarray
     ) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Compute the objective, and its gradient and Hessian products with respect to the
-        scores."""
+        """Compute the objective and its derivatives with respect to the scores.
+
+        The derivatives are the gradient and functions that compute products with the Hessian.
+        """
         scores, penalty = (
             scores if self.offset is None else scores + self.offset,
             self.penalty(theta),
@@ -293,7 +295,7 @@ def hessian(
 
 
 def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
-    """Return the minimiser of the quadratic model around the fit on another support."""
+    """Minimise the quadratic model around a fit, over the coefficients of another support."""
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
     x = np.empty((A1.shape[1], len(fit.intercept)))
     for q, product in enumerate(fit.hessian_products):

@@ -184,7 +184,7 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
 
 
 def step_counts(schedule: Counts, n_features: int, k: int, n_steps: int) -> np.ndarray:
-    """Return the number of features that remain after each step of a schedule, after validation.
+    """Validate a schedule, and return the number of features that remain after each step.
 
     Raises
     ------

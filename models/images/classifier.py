@@ -24,7 +24,7 @@ WHOLE, HEADS = "whole", "heads"
 class ImageClassifier(ModelFile):
     """Classifier that labels photographs by their visual words and colours.
 
-    The features are those of Ma (thesis), section 4.1.2 [1]_, and columns are selected by FSA. If a
+    The features follow Ma (thesis), section 4.1.2 [1]_, and columns are selected by FSA. If a
     photograph has a head box, visual words of the head are also used.
 
     Parameters
@@ -248,7 +248,7 @@ class ImageClassifier(ModelFile):
     def predict(self, photographs: Sequence[Photograph]) -> list[str]:
         """Predict the most probable class of each photograph.
 
-        The parameters and errors are those of :meth:`predict_proba`.
+        See :meth:`predict_proba` for the parameters and errors.
 
         Parameters
         ----------

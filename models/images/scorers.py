@@ -78,7 +78,7 @@ class AdditiveScorer:
         return softmax(self.scores(X) / self.temperature, axis=1)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays for a model file."""
+        """Return the arrays that a model file stores."""
         return {
             "selected": self.model.selected,
             "knots": self.model.knots,
@@ -210,7 +210,7 @@ class MetricScorer:
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays for a model file."""
+        """Return the arrays that a model file stores."""
         return {
             "selected": self.selected,
             "center": self.center,

@@ -48,9 +48,9 @@ class DetectionOptions:
         Rotation of the image in a second search, in degrees, at most 50. The second search uses the
         image with equalised lightness, rotated by this angle in both directions. If no instance has
         been detected, it covers the whole image, reduced to at most 4 million pixels (10 million
-        after rotation). Otherwise, it is restricted to regions in which further instances are
-        likely. 0 disables the second search. The default is 30 for faces, and 0 for other objects,
-        since their detectors are trained for the rotations that occur in the training images.
+        after rotation). Otherwise, it is restricted to regions in which other instances are likely.
+        0 disables the second search. The default is 30 for faces, and 0 for other objects, since
+        their detectors are trained for the rotations that occur in the training images.
     boxes : sequence of (x0, y0, x1, y1), optional
         Boxes around known objects, in image pixels. One instance is located in each box, regardless
         of its probability, and the rest of the image is not searched. This option requires

@@ -173,7 +173,7 @@ class SegmentationRanker(ModelFile):
         numbers : sequence of int, default empty
             True number of motions of each set in ``mixed``.
         columns : ndarray of int or None, default None
-            Features that the ranking may select; None means all.
+            Features that the ranking may select; None means all features.
 
         Returns
         -------
@@ -204,7 +204,7 @@ class SegmentationRanker(ModelFile):
     ) -> CandidateSet:
         """Compute the candidates of a sequence with this ranker's families and features.
 
-        The parameters are those of :func:`.candidate_set.candidate_set`.
+        See :func:`.candidate_set.candidate_set` for the parameters.
 
         Parameters
         ----------
@@ -232,7 +232,7 @@ class SegmentationRanker(ModelFile):
     ) -> dict[int, CandidateSet]:
         """Compute the candidates for each number in ``MOTIONS`` for which there are enough points.
 
-        The parameters are those of :meth:`candidate_set`.
+        See :meth:`candidate_set` for the parameters.
 
         Parameters
         ----------

@@ -246,5 +246,6 @@ def read_part(
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
     """Return the arrays and the header of a part, or None if the file does not exist.
 
-    The errors are those of :func:`is_finished`."""
+    The function raises the same errors as :func:`is_finished`.
+    """
     return read_model(path, kind) if is_finished(path, made_from) else None

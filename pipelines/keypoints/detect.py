@@ -192,8 +192,7 @@ def detect_many(
     """Detect keypoints in images of shape (H, W, 3), in order, in parallel processes.
 
     There are ``n_jobs`` processes, at most one per core. Only a few images are read ahead. The
-    results do not depend on ``n_jobs``. Options and errors are those of
-    :meth:`KeypointDetector.detect`. An error is raised when the iteration reaches the invalid
-    image.
+    results do not depend on ``n_jobs``. See :meth:`KeypointDetector.detect` for the options and
+    errors. An error is raised when the iteration reaches an invalid image.
     """
     return by_processes(n_jobs)(partial(KeypointDetector.detect, **options), detector, images)

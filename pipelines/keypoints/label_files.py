@@ -70,7 +70,7 @@ def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
 
 
 def read_file(path: Path, folder: Path) -> dict[str, Any] | list[Part]:
-    """Read the content of a COCO file, or the parts of objects in a file in another format."""
+    """Return the content of a COCO file, or the parts of the objects in any other file."""
     read = {".xml": _cvat, ".csv": _deeplabcut, ".yaml": _yolo}.get(path.suffix)
     if read is not None:
         return list(read(path, folder))

@@ -63,7 +63,7 @@ def judge(
     ignore: ArrayLike = (),
     tolerance: float = 0.05,
 ) -> MatchedDetections:
-    """Classify each detection of a keypoint in an image as a hit, false, or neither.
+    """Classify each detection of a keypoint in an image as a hit, as false, or as neither.
 
     Parameters
     ----------
@@ -279,7 +279,8 @@ def score(
     In each row of the result, ``pck`` is the proportion of visible points whose error is at most
     `TOLERANCE`. ``pck_detected`` is the same proportion among the points of detected objects, whose
     median error is also given. The last row, for all keypoints, also contains the number of
-    objects, the proportion of detected objects, and the number of false objects per image."""
+    objects, the proportion of detected objects, and the number of false objects per image.
+    """
     judged = [errors_of(image, of_image) for image, of_image in zip(images, detected, strict=True)]
     errors = np.concatenate([errors for errors, _ in judged])
     rows = []

@@ -70,8 +70,8 @@ def evaluate(
         Whether to also evaluate FSA with the features, the response and the number of features
         chosen in the training folds. This is many times slower and requires the family set "pairs".
     progress : function
-        Function of an iterable of steps and their number that returns an iterable with a progress
-        display. There is one step for each partition and method.
+        Function that adds a progress display to an iterable, given the iterable and its length.
+        There is one step for each partition and method.
     checkpoint : Checkpoint or None, default None
         Checkpoint that stores finished partitions for later calls with the same sequences; see
         :func:`made_from`.
@@ -168,7 +168,7 @@ def evaluate_auto(
     n_partitions : int, default 10
         Number of random partitions into folds.
     columns : ndarray of int or None, default None
-        Features that the ranking may select; None means all.
+        Features that the ranking may select; None means all features.
 
     Returns
     -------

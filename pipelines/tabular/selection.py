@@ -28,7 +28,7 @@ def select_file(
     path : Path, or str of a URL
     request : Request
     progress : function
-        Function of an iterable and a label that returns an iterable with a progress display.
+        Function that adds a progress display to an iterable, given the iterable and a label.
     note : function
         Function that is called, before the fit, with each one-line message about dropped or imputed
         columns.

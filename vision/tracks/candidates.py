@@ -157,7 +157,7 @@ class PairFamily:
         Name in :data:`.pairs.frame_pairs.KERNELS`, which is a model ("affinity", "homography",
         "fundamental", "epipolar") or a sum of kernels.
     powers : tuple of int, default (5, 10, 15, 25)
-        Powers of the kernel. The affinity is the kernel raised to a quarter of a power. Higher
+        Powers of the kernel. The affinity is the kernel raised to a quarter of each power. Higher
         powers result in a sparser affinity. Each power yields one candidate and is stored as its
         ``dimension``.
 
@@ -192,7 +192,7 @@ class PairFamily:
         return list(self.powers)
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """Return the kernel raised to a quarter of a power.
+        """Compute the affinity: the kernel raised to a quarter of the given power.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class MergedFamily(PairFamily):
     """Candidate segmentations for scenes with a deep background, by clustering and merging.
 
     Clustering splits a background of varying depth before it separates a small object. With more
-    clusters than motions, the small object gets a separate cluster. Clusters with the same motion
+    clusters than motions, the small object forms a separate cluster. Clusters with the same motion
     are then merged (:func:`.merging.merged`), which restores the background.
 
     Parameters
@@ -270,7 +270,7 @@ class DominantFamily:
         return f"dominant, {self.model}"
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Return the percentages, or an empty list if there is no dominant motion.
+        """Return the ``levels``, or an empty list if there is no dominant motion.
 
         Parameters
         ----------

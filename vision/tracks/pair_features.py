@@ -115,7 +115,7 @@ class PairFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels of each segmentation.
         columns : ndarray of int or None, default None
-            Columns to compute; the other columns may be zero. None means all.
+            Columns to compute; the other columns may be zero. None means all columns.
 
         Returns
         -------
@@ -200,7 +200,7 @@ class JoinedFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels of each segmentation.
         columns : ndarray of int or None, default None
-            Columns to compute; the other columns may be zero. None means all.
+            Columns to compute; the other columns may be zero. None means all columns.
 
         Returns
         -------

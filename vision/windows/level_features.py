@@ -47,8 +47,7 @@ class Buffers:
         self._held: dict[str, npt.NDArray[np.uint8]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return an uninitialised array that reuses the memory of the previous array of this
-        name."""
+        """Return an uninitialised array in the memory of the previous array of this name."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if name not in self._held or self._held[name].size < size:
             self._held[name] = np.empty(size, np.uint8)

@@ -28,8 +28,10 @@ class BlockTables(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """Parameters of the encoding of values: ``round(clip((value - low) * inverse_bin_width, 0, top)
-    * sublevels)``."""
+    """Parameters of the encoding of values.
+
+    A value is encoded as ``round(clip((value - low) * inverse_bin_width, 0, top) * sublevels)``.
+    """
 
     low: npt.NDArray[np.float32]  # (features,)
     inverse_bin_width: npt.NDArray[np.float32]  # (features,)

@@ -230,7 +230,10 @@ def compile_model(
     intercept: npt.ArrayLike,
     thresholds: npt.ArrayLike | None = None,
 ) -> CompiledModel:
-    """Compile a model for scanning, with parameters and errors as in `annealed.vision.scan`."""
+    """Compile a model for scanning.
+
+    See `annealed.vision.scan` for the parameters and errors.
+    """
     n_features = len(program.channel)
     responses.check_length(n_features)
     tables = [responses.tables(q) for q in range(responses.n_outputs)]

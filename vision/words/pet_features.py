@@ -182,7 +182,7 @@ class PetColumns(ImageRows):
         self.random_state = random_state
 
     def describe(self, photograph: Photograph) -> Descriptors:
-        """Compute the descriptors of the whole image, in pixels of the resized photograph.
+        """Compute the descriptors of the whole image, with positions in the resized photograph.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class PetColumns(ImageRows):
         return self.sift.describe(photograph.resized(self.side).image)
 
     def describe_head(self, photograph: Photograph) -> Descriptors | None:
-        """Compute the descriptors of the head, in pixels of its crop, or None without a head box.
+        """Compute the descriptors of the head, with positions in its crop; None without a head box.
 
         Parameters
         ----------

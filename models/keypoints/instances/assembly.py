@@ -99,8 +99,8 @@ class Hypothesis:
     points : ndarray of shape (n,), complex
         All points of the completed shape, in image pixels.
     reference_length : float
-        Reference length, in image pixels, that an object of this size has when seen from the
-        front."""
+        Reference length, in image pixels, that an object of this size has when seen from the front.
+    """
 
     rows: np.ndarray
     score: float
@@ -116,9 +116,9 @@ class Assembler:
     ----------
     shape : ShapeModel
         Shape model in which the anchors precede the other points.
-    templates : ndarray of shape (n_templates, n_anchors), complex
-        Anchors of typical shapes, in units of the reference length. The first template is the mean
-        shape.
+    templates : ndarray of shape (n_templates, n_anchors) or (n_templates, n), complex
+        Typical shapes, in units of the reference length: the anchors, or all points of the shape
+        model. The first template is the mean shape.
     rigid : RigidModel
         Rigid model of the same points.
     slope, offset : ndarray of shape (n_anchors,) or (n_anchors + 1,)
@@ -218,7 +218,7 @@ class Assembler:
         )
         columns = candidates.anchor, candidates.position, strength, candidates.reference_length
         pairs = _support(
-            best, *columns, np.ascontiguousarray(templates), 4 * max_instances, self.max_turn
+            best, *columns, np.ascontiguousarray(templates[:, :n]), 4 * max_instances, self.max_turn
         )
         instances: list[Hypothesis] = []
         for pair in pairs:
@@ -454,8 +454,8 @@ def _support_at(
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
     """Return the first n distinct transforms of an array of shape (m, 4).
 
-    Each row contains the complex factor (scale and rotation) and the complex translation, each as
-    its x and y components.
+    Each row contains the real and imaginary parts of the factor (scale and rotation) and of the
+    translation.
     """
     kept: list[int] = []
     free = np.ones(len(transforms), bool)

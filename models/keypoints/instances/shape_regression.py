@@ -167,8 +167,8 @@ class ShapeRegressor:
         points : ndarray of shape (n,), complex
             Initial points, in image pixels.
         stops : function, optional
-            Function of the points and histograms after the stage ``described`` that returns whether
-            to skip the later stages.
+            Function that decides, from the points and histograms after the stage ``described``,
+            whether to skip the later stages.
 
         Returns
         -------

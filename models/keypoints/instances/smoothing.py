@@ -33,7 +33,7 @@ def half_window(cutoff: float) -> float:
 
 
 def smoothed(frames: Sequence[TimedInstances], i: int, cutoff: float) -> list[Instance]:
-    """Return the instances in a frame with smoothed points.
+    """Return the instances in a frame, with smoothed points.
 
     A quadratic function of time is fitted to the points of the same track in neighbouring frames
     and evaluated at the time of the frame. If all neighbouring frames are on one side, the function

@@ -102,7 +102,7 @@ def local_maxima(
     """Return the local maxima and the windows around each maximum.
 
     Windows around a maximum are those within the radius, octaves and margin of the localisation.
-    The parameters are those of :func:`suppress_non_maxima`.
+    See :func:`suppress_non_maxima` for the parameters.
     """
     # Ties are independent of the input order: coarser windows come first, then those nearer the top
     # left.

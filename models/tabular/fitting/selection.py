@@ -243,7 +243,7 @@ def select_table(
     name : str
         Name of the table, shown in the first message.
     progress : function
-        Function of an iterable and a label that returns an iterable with a progress display.
+        Function that adds a progress display to an iterable, given the iterable and a label.
     note : function
         Function that is called, before the fit, with each one-line message about dropped or imputed
         columns.
@@ -420,7 +420,7 @@ def select_columns(
     request : SelectionOptions
         Other options.
     progress : function
-        Function of an iterable and a label that returns an iterable with a progress display.
+        Function that adds a progress display to an iterable, given the iterable and a label.
     only : sequence of str or None, default None
         Columns of the final model: either k columns or an empty sequence. The scores and the
         stability then refer to a separate selection of k columns.

@@ -376,13 +376,13 @@ def validate(
     progress: Progress,
     request: SelectionOptions,
 ) -> Validation:
-    """Score the sizes along a path per fold, choose a size if none is given, and score it.
+    """Score each size in each fold, choose a size if none is given, and score it.
 
-    All columns and a baseline are scored as well. If ``size`` is None, :func:`chosen_size` chooses
-    the size, and ``sizes`` must begin with 0, which denotes a constant model. The chosen size is
-    scored by nested selection, where the size for each fold is chosen by the losses on the other
-    folds. This requires no additional fits and is more accurate than inner folds, which have fewer
-    training rows.
+    A model on all columns and a baseline are also scored. If ``size`` is None, :func:`chosen_size`
+    chooses the size, and ``sizes`` must begin with 0, which denotes a constant model. The chosen
+    size is scored by nested selection, where the size for each fold is chosen by the losses on the
+    other folds. This requires no additional fits and is more accurate than inner folds, which have
+    fewer training rows.
     """
     class_weight = getattr(model, "class_weight", None)
     competitors = _competitors(task, request, model)

@@ -30,12 +30,13 @@ _SHARES = (4, 2, 1)  # for each point of the learning curve, one image in n is u
 _MIN_OBJECTS = 10  # minimum number for training
 #: Window sides that are tried, in reference lengths. Heuristic: face windows have a side of 0.85.
 SIDES = (0.6, 0.85, 1.2, 1.7)
+_FIRST_SIDE, _N_COMPARED = 1.2, 2  # all points are tried at one side, the best ones at all sides
 
 _TRIAL_PICTURES = 60
 # Refinement of points: total number of augmented copies, and reference lengths and cell sides in
 # pixels of the frames. The first frames are coarse because points may move freely, like the tip of
 # a needle. Chosen on rendered dials and mugs, with other seeds than on the documentation page
-_COPIES = 2400
+_COPIES = 800
 _COVERED = 0.3  # share of partly covered copies (heuristic)
 _SIZES, _CELLS = (12, 16, 24, 28, 36), (6, 6, 6, 6, 5)
 _MAX_ANCHORS = 4
@@ -198,7 +199,8 @@ def decide(
     images : list of AnnotatedImage
         Annotated images.
     trial_of : function
-        Function of a window side and a list of images that creates the training job of a trial run.
+        Function that creates the training job of a trial run, given a window side and a list of
+        images.
     say : function
         Function called with progress messages.
     side, anchors, n_features, rounds
@@ -209,32 +211,35 @@ def decide(
     Decisions
     """
     schema, n = images[0].schema, sum(len(image.instances) for image in images)
-    trained = list(dict.fromkeys(map(schema.trained_as, schema.keypoints)))
+    trained = list(dict.fromkeys(map(schema.trained_as, anchors or schema.keypoints)))
     reached: dict[float, dict[str, float]] = {}
-    if not anchors or side is None:
-        n_some = min(len(images), _TRIAL_PICTURES)
-        some = [
-            images[i * len(images) // n_some] for i in range(n_some)
-        ]  # evenly spaced, since file names may be grouped by kind
-        for tried in (side,) if side is not None else SIDES:
-            scan = replace(TRIAL, enlarged=_enlarged(images, tried), **_range(tried))
-            job = trial_of(tried, some, _settings(scan, 0.4))
-            # the default averaging of positions is sufficient for a trial
-            training = ClassifierTraining(job, scan, (Localisation(),))
-            reached[tried] = {}
-            for number, name in enumerate(trained, start=1):
-                say(
-                    f"trial: windows of {tried:g} reference lengths, {n_some} images, {name} "
-                    f"(point {number} of {len(trained)})"
-                )
-                reached[tried][name] = training.train(name).info["held_out"]["ap_25"]
-        side = max(
-            reached,
-            key=lambda tried: float(np.sort([*reached[tried].values()])[-_MAX_ANCHORS:].mean()),
-        )
-    precision = reached.get(side, {})
+    n_some = min(len(images), _TRIAL_PICTURES)
+    some = [
+        images[i * len(images) // n_some] for i in range(n_some)
+    ]  # evenly spaced, since file names may be grouped by kind
+
+    def run_trials(tried: float, points: Sequence[str]) -> dict[str, float]:
+        scan = replace(TRIAL, enlarged=_enlarged(images, tried), **_range(tried))
+        job = trial_of(tried, some, _settings(scan, 0.4))
+        # the default averaging of positions is sufficient for a trial
+        training = ClassifierTraining(job, scan, (Localisation(),))
+        precision = reached.setdefault(tried, {})
+        for name in (name for name in points if name not in precision):
+            say(
+                f"trial: windows of {tried:g} reference lengths, {n_some} images, {name} "
+                f"(point {trained.index(name) + 1} of {len(trained)})"
+            )
+            precision[name] = training.train(name).info["held_out"]["ap_25"]
+        return {name: precision[name] for name in points}
+
+    best = trained
+    if side is None:
+        first = run_trials(_FIRST_SIDE, trained)
+        best = sorted(trained, key=first.__getitem__, reverse=True)[:_MAX_ANCHORS]
+        side = max(SIDES, key=lambda tried: sum(run_trials(tried, best[:_N_COMPARED]).values()))
     if not anchors:
-        order = sorted(trained, key=lambda name: -precision[name])
+        precision = run_trials(side, best)
+        order = sorted(best, key=lambda name: -precision[name])
         good = [
             name
             for i, name in enumerate(order)
@@ -250,7 +255,7 @@ def decide(
         tuple(anchors),
         int(np.clip(2 * n, 150, 1500)) if n_features is None else n_features,
         (3 if n < 200 else 5) if rounds is None else rounds,
-        precision,
+        reached.get(side, {}),
         _extent(images, side, anchors),
     )
 

@@ -1,6 +1,7 @@
 """Ranking of candidate segmentations: learning, saving, the shipped model."""
 
 import annealed.models.motion.ranker as ranker_module
+import annealed.models.motion.ranking_function as ranking_function
 import numpy as np
 import pytest
 from annealed.models import load_model
@@ -173,7 +174,7 @@ def test_the_number_of_motions_is_learnt():
     truths = rng.integers(2, 6, 200).tolist()
     sets = [candidates_of_numbers(k, rng) for k in truths]
     chooser = MotionChooser.learn(sets[:150], truths[:150], ranking, features)
-    assert chooser.levels.tolist() == [1, 2] and chooser.steps.tolist() == [2]
+    assert chooser.levels.tolist() == [1] and chooser.steps.tolist() == [2]
     answers = [chooser.probabilities(one, ranking) for one in sets[150:]]
     right = [next(iter(answer)) == k for answer, k in zip(answers, truths[150:])]
     assert np.mean(right) > 0.85
@@ -183,6 +184,23 @@ def test_the_number_of_motions_is_learnt():
     assert all(list(a.values()) == sorted(a.values(), reverse=True) for a in answers)
     few = chooser.probabilities(candidates_of_numbers(3, rng, largest=4), ranking)
     assert set(few) == {2, 3, 4} and sum(few.values()) == pytest.approx(1.0)
+
+
+def test_the_temperature_reduces_the_confidence_in_the_number(monkeypatch):
+    names = (("velocity", "GRIC"), ("best model, all gaps", "GRIC"), ("velocity", "other"))
+    features = [Feature("likelihood", *name) for name in names]
+    ranking = RankingFunction.learn(invented_sets(), RankerSettings("linear", 1, n_steps=20))
+    rng = np.random.default_rng(0)
+    truths = rng.integers(2, 6, 50).tolist()
+    sets = [candidates_of_numbers(k, rng) for k in truths]
+    choosers = []
+    for temperature in (1.0, 2.0):
+        monkeypatch.setattr(ranking_function, "TEMPERATURE", temperature)
+        choosers.append(MotionChooser.learn(sets, truths, ranking, features))
+    for one in sets[:5]:
+        fitted, reduced = (chooser.probabilities(one, ranking) for chooser in choosers)
+        assert list(fitted) == list(reduced) and max(reduced.values()) < max(fitted.values())
+        assert np.log(reduced[3] / reduced[2]) == pytest.approx(np.log(fitted[3] / fitted[2]) / 2.0)
 
 
 def test_the_shipped_model_says_what_it_is():

@@ -74,8 +74,8 @@ def fit_measures(
     Returns
     -------
     measures : callable
-        Function of the names of a model and of a range of frame gaps that returns an array of shape
-        (n_segmentations, 13): ``RESIDUALS`` (averages on a logarithmic scale), followed by
+        Function that returns, given the names of a model and of a range of frame gaps, an array of
+        shape (n_segmentations, 13): ``RESIDUALS`` (averages on a logarithmic scale), followed by
         ``RIVALS``.
     gric : ndarray of shape (n_segmentations, 3, 5)
         Mean geometric robust information criterion of Torr per observation in each range, for each

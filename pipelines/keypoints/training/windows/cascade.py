@@ -86,12 +86,12 @@ def cheapest_order(
     thresholds: Callable[[KeypointModel], KeypointModel],
     after: float,
 ) -> KeypointModel:
-    """Order the features and set the thresholds so that the cost of ordinary windows is minimal.
+    """Order the features and set the thresholds so that the cost of typical windows is minimal.
 
     The function ``thresholds`` sets the thresholds. Each feature costs 1, the first histogram
     feature of a window costs an additional ``_HISTOGRAMS``, and a window that is not rejected costs
     ``after``. Evaluating Haar features first may therefore reduce the cost, so several numbers of
-    leading Haar features are tried. The negatives are ordinary windows.
+    leading Haar features are tried. The ``negatives`` serve as typical windows.
     """
     n_haar = int(np.count_nonzero(model.features[:, Column.KIND] < len(pool.kinds)))
     trials = []

@@ -148,7 +148,7 @@ class TrainingJob:
         return self.folder / f"{name}.{stage}.safetensors"
 
     def finished(self, stage: str, name: str) -> KeypointDetector | None:
-        """Return the result stored by :meth:`keep`, or None if there is none or the run is new."""
+        """Return the result stored by :meth:`keep`; None if it does not exist or the run is new."""
         path = self.checkpoint(stage, name)
         return (
             KeypointDetector.load(path)
@@ -212,9 +212,10 @@ class ClassifierTraining:
     ) -> KeypointModel:
         """Order the features and set the rejection thresholds.
 
-        The held-out positives and the ordinary windows are patches of shape (n, 26, 26, 3). If the
-        settings define a cost ``after``, the order minimises the expected cost, and the thresholds
-        are such that at most a given fraction of the held-out keypoints is lost.
+        ``reference`` contains the held-out positives, and ``ordinary`` contains typical windows, as
+        patches of shape (n, 26, 26, 3). If the settings define a cost ``after``, the order
+        minimises the expected cost, and the thresholds are such that at most a given fraction of
+        the held-out keypoints is lost.
         """
         s, positives = self.settings, reference.patches
         if self.after is None:
@@ -302,8 +303,8 @@ class ClassifierTraining:
 
     def _time_left(self, keypoint: str) -> str:
         """Return a text with the number of remaining keypoints of the stage. From the second
-        keypoint on, it also has a range of the remaining time, estimated from the shortest and
-        longest training so far."""
+        keypoint on, the text also contains a range of the remaining time, estimated from the
+        shortest and longest training so far."""
         names = self.job.trained
         n_left = len(names) - 1 - names.index(keypoint) if keypoint in names else 0
         low, high = (n_left * s / 60 for s in (min(self.seconds), max(self.seconds)))

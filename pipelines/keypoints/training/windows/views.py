@@ -275,7 +275,8 @@ class Windows:
     """Windows cropped from views, with their keys and scores.
 
     Patches have shape (n, 26, 26, 3), including a margin of one pixel. Keys are created by
-    `pack_keys`. The scores of mined windows are those of a detector; other windows have score 0.
+    `pack_keys`. Mined windows have the scores of a detector, and all other windows have a score of
+    0.
     """
 
     patches: np.ndarray
@@ -339,8 +340,8 @@ def sample_view(
     window : int
         Side of a window in pixels.
     candidates : function, optional
-        Function of the levels that returns the positions of the candidate negatives on each level,
-        as an array of shape (n, 2). By default, all windows are candidates.
+        Function that returns, given the levels, the positions of the candidate negatives on each
+        level, as an array of shape (n, 2). By default, all windows are candidates.
     """
     s, view = settings, open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=s.enlarged)

@@ -112,6 +112,26 @@ def test_a_trial_names_its_point(trained, tmp_path, monkeypatch):
         assert line == f"trial: windows of 0.85 reference lengths, {end}"
 
 
+def test_only_the_best_points_are_tried_at_all_sides(trained, monkeypatch):
+    images, tried = trained[1], []
+    order = {name: number for number, name in enumerate(reversed(NAMES), start=1)}
+
+    def train_trial(training, name):
+        side = min(SIDES, key=lambda side: abs(24 / side - training.settings.reference_length))
+        tried.append((side, name))
+        precision = 0.1 * order[name] + (side == 1.7)
+        return SimpleNamespace(info={"held_out": {"ap_25": precision}})
+
+    monkeypatch.setattr(ClassifierTraining, "train", train_trial)
+    split = SimpleNamespace(held_out_views=[])
+    job = SimpleNamespace(split=split, pool=POOL, say=None, n_jobs=1, views=lambda copies: [])
+    decided = decide(images, lambda *some: job, lambda line: None)
+    best = sorted(NAMES, key=order.get)[-2:]
+    assert decided.side == 1.7 and set(decided.precision) == set(NAMES)
+    assert {name for side, name in tried if side < 1} == set(best)
+    assert len(tried) == len(set(tried)) == 2 * len(NAMES) + 4
+
+
 def test_what_is_held_in_memory_does_not_grow_with_the_pictures(trained, tmp_path, monkeypatch):
     _, images, made, _ = trained
     monkeypatch.setattr(classifier, "_MAX_VIEWS", 12)

@@ -3,7 +3,10 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from ...learners import on_dask
 from ...models.tabular.fitting import Note, Progress, Selection, Table, fitted, select_table
@@ -57,23 +60,32 @@ def select_file(
                 "into memory; pass a folder of .parquet files, or use --memory-limit"
             )
         check_scheduler(request.dask)
-    table = (read_out_of_core if out_of_core else read_table)(path, request)
+    begins = {"read": perf_counter()}
+
+    def began(step: str, result: Any) -> Any:
+        begins[step] = perf_counter()
+        return result
+
+    table = began("check", (read_out_of_core if out_of_core else read_table)(path, request))
     test = None if request.test is None else read_test(request.test, table, request)
+    fit = fitted if request.dask is None else partial(_fitted_on, request.dask)
     selection = select_table(
         table,
         size,
         request,
         name=Path(path).name,
-        progress=progress,
+        progress=lambda iterable, what: began(what, progress(iterable, what)),
         note=note,
         test=test,
-        fit=fitted if request.dask is None else partial(_fitted_on, request.dask),
+        fit=lambda *model: began("fit", fit)(*model),
     )
     selection.settings = {"table": str(path), **request.record()}
     if details:
         selection.add_details(progress)
     for text in selection.certainty.get("notes", ()):
         note(text)
+    times = np.diff([*begins.values(), perf_counter()]).round(3)
+    selection.seconds = dict(zip(begins, times.tolist(), strict=True))
     return selection
 
 

@@ -73,6 +73,8 @@ class Selection:
         Statistical guarantees; see :mod:`.inference`.
     interaction : dict or None
         Strongest interaction, computed only for a report; see :func:`.validation.interaction`.
+    seconds : dict of str to float
+        Wall-clock time of each step of ``annealed select``.
     """
 
     task: str
@@ -88,6 +90,7 @@ class Selection:
     settings: dict[str, Any] = field(default_factory=dict)
     certainty: dict[str, Any] = field(default_factory=dict)
     interaction: dict[str, Any] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def add_certainty(self) -> None:
         """Add p-values and, if requested, intervals to the columns.

@@ -700,17 +700,13 @@ def numbers_rows(frame: pd.DataFrame, first_name: Any) -> list[Any]:
     return [
         name
         for name, dtype in zip(frame.columns, frame.dtypes)
-        if dtype.kind in ("iuf" if name == first_name or _named_as_id(name) else "iu")
+        if dtype.kind in ("iuf" if name == first_name or _ID.fullmatch(str(name).strip()) else "iu")
         and _numbers_rows(frame[name], name == first_name)
     ]
 
 
-def _named_as_id(name: Any) -> bool:
-    return _ID.fullmatch(str(name).strip()) is not None
-
-
 def _numbers_rows(values: pd.Series, first: bool) -> bool:
-    named, kind = _named_as_id(values.name), values.dtype.kind
+    named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
     present = values.dropna()
     if not len(present) or (present == np.inf).any():
         return False

@@ -79,7 +79,7 @@ def read_table(path: str | Path, request: Request) -> Table:
         If the file cannot be read, lacks a named column, or has no usable columns.
     """
     path = Path(path)
-    if brings_its_target(path):
+    if contains_target(path):
         if request.target is not None:
             raise ValueError(
                 f"{path}: the file already defines the target; remove --target {request.target}"
@@ -120,7 +120,7 @@ def read_rows(
     ValueError
         If the file cannot be read, or if a matrix lacks a column.
     """
-    if not brings_its_target(path):
+    if not contains_target(path):
         return read_frame(path, sep, encoding, notes, decimal_comma), None
     matrix = read_matrix(path)
     places = {name: j for j, name in enumerate(matrix.names)}
@@ -227,7 +227,7 @@ def check_table(path: Path) -> str:
     return name
 
 
-def brings_its_target(path: Path) -> bool:
+def contains_target(path: Path) -> bool:
     """Return whether a file contains a matrix and its target, so that ``--target`` is not used."""
     return path.name.lower().endswith((".npz", *_SVMLIGHT))
 
@@ -532,7 +532,7 @@ def write_columns(
     ValueError
         If the file cannot be written.
     """
-    if brings_its_target(source):
+    if contains_target(source):
         matrix = read_matrix(source)
         chosen = matrix.X[:, [matrix.names.index(name) for name in names]]
         chosen = chosen.toarray() if hasattr(chosen, "toarray") else chosen
@@ -565,7 +565,7 @@ def check_out(option: str, path: Path | None, source: Path) -> None:
     ValueError
         If the suffix is not supported.
     """
-    endings = (*FRAMES, ".npz") if brings_its_target(source) else FRAMES
+    endings = (*FRAMES, ".npz") if contains_target(source) else FRAMES
     if path is not None and not path.name.lower().endswith(endings):
         raise ValueError(
             f"{option} {path} is not valid; expected a file name that ends in {', '.join(endings)}"

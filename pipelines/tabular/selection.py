@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any
-
-import numpy as np
 
 from ...learners import on_dask
 from ...models.tabular.fitting import Note, Progress, Selection, Table, fitted, select_table
@@ -84,8 +83,10 @@ def select_file(
         selection.add_details(progress)
     for text in selection.certainty.get("notes", ()):
         note(text)
-    times = np.diff([*begins.values(), perf_counter()]).round(3)
-    selection.seconds = dict(zip(begins, times.tolist(), strict=True))
+    times = pairwise([*begins.values(), perf_counter()])
+    selection.seconds = {
+        step: round(end - begin, 3) for step, (begin, end) in zip(begins, times, strict=True)
+    }
     return selection
 
 

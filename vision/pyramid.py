@@ -83,6 +83,20 @@ class Level:
         inside = (np.arange(at, at + n) for at, n in ((y, height), (x, width)))
         return image[np.ix_(*(i.clip(0, n - 1) for i, n in zip(inside, (rows, columns))))]
 
+    def spans(self, top: int, bottom: int) -> npt.NDArray[np.int64]:
+        """Return the first column, and the column after the last, of the image in some rows.
+
+        Parameters
+        ----------
+        top, bottom : int
+            First row, and the row after the last.
+
+        Returns
+        -------
+        ndarray of shape (2, bottom - top)
+        """
+        return np.repeat([[0], [self.shape[1]]], bottom - top, axis=1)
+
     def warped(
         self, matrix: npt.NDArray[np.float64], size: tuple[int, int]
     ) -> npt.NDArray[np.uint8]:
@@ -156,7 +170,7 @@ class _Octaves:
             )
         return base if k % self.scales_per_octave == 0 else _shrink(base, within)
 
-    def made_again(self, k: int) -> npt.NDArray[np.uint8]:
+    def recomputed(self, k: int) -> npt.NDArray[np.uint8]:
         """Recompute a level; only the last requested level stays in memory."""
         if self.last is None or self.last[0] != k:
             self.last = None  # freed before the next one is computed
@@ -232,7 +246,7 @@ def gaussian_pyramid(
         if min(sides) < min_size or scale < min_scale * (1 - 1e-9):
             return levels
         again = large and sides[0] * sides[1] > KEPT
-        compute = partial(octaves.made_again, k) if again else cache(partial(octaves.level, k))
+        compute = partial(octaves.recomputed, k) if again else cache(partial(octaves.level, k))
         levels.append(Level(compute, scale))
         k += 1
 

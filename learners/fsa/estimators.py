@@ -550,8 +550,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
             of earlier batches, or a label is not in ``classes``.
         """
         with rollback_on_error(self):
-            first = self._first_batch()
-            X, y = check_data(self, X, y, piecewise=False, reset=first)
+            X, y = check_data(self, X, y, piecewise=False, reset=self._first_batch())
             codes = stream_codes(self, y, classes)
             weight = check_sample_weight(sample_weight, X.shape[0])
             if self.class_weight is not None:
@@ -800,8 +799,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
             Predictions in the shape of the training targets. Losses with a log link predict the
             mean, and the Cox loss predicts the log relative hazard.
         """
-        scores = self._scores(X, offset)
-        predicted = self.loss_.inverse_link(scores)
+        predicted = self.loss_.inverse_link(self._scores(X, offset))
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:

@@ -173,8 +173,11 @@ class Schema:
 
     def with_anchors(self, anchors: Names) -> "Schema":
         """Return the schema with new anchors, which are moved to the front of the keypoints."""
-        rest = tuple(name for name in self.keypoints if name not in anchors)
-        return replace(self, keypoints=(*anchors, *rest), anchors=tuple(anchors))
+        return replace(
+            self,
+            keypoints=(*anchors, *(name for name in self.keypoints if name not in anchors)),
+            anchors=tuple(anchors),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain data for the header of a file."""

@@ -80,7 +80,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     assert annealed("--version").strip() == f"annealed {version('annealed')}"
     if PART == "no-weights":
-        assert "ships with the package (none)" in annealed("faces", "detect", "--quiet", code=2)
+        assert "a shipped model (none)" in annealed("faces", "detect", "--quiet", code=2)
     else:
         tables()
     if PART == "vision":

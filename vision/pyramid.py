@@ -170,7 +170,7 @@ class _Octaves:
             )
         return base if k % self.scales_per_octave == 0 else _shrink(base, within)
 
-    def made_again(self, k: int) -> npt.NDArray[np.uint8]:
+    def recomputed(self, k: int) -> npt.NDArray[np.uint8]:
         """Recompute a level; only the last requested level stays in memory."""
         if self.last is None or self.last[0] != k:
             self.last = None  # freed before the next one is computed
@@ -246,7 +246,7 @@ def gaussian_pyramid(
         if min(sides) < min_size or scale < min_scale * (1 - 1e-9):
             return levels
         again = large and sides[0] * sides[1] > KEPT
-        compute = partial(octaves.made_again, k) if again else cache(partial(octaves.level, k))
+        compute = partial(octaves.recomputed, k) if again else cache(partial(octaves.level, k))
         levels.append(Level(compute, scale))
         k += 1
 

@@ -36,7 +36,7 @@ def printed(table: str, method: str, *row: str | int) -> float | None:
     return TABLES.get(table, {}).get((method, *map(str, row)))
 
 
-def beside(
+def printed_columns(
     table: str, method: str, row: Iterable[str | int], columns: Iterable[str]
 ) -> dict[str, float]:
     """Return the available printed numbers of a method in some columns, as ``paper_COLUMN``."""

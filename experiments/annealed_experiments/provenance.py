@@ -113,9 +113,9 @@ class Sources:
             names = [self._read(path, module)[0] for path in (file, stub) if path]
             for base, name in chain.from_iterable(names):
                 if base and base[0] not in self.folders:  # another script in the same folder
-                    beside = file.parent / f"{base[0]}.py"
-                    if module[0] not in self.folders and beside.is_file():
-                        waiting.append((base[:1], beside))
+                    module_file = file.parent / f"{base[0]}.py"
+                    if module[0] not in self.folders and module_file.is_file():
+                        waiting.append((base[:1], module_file))
                     continue
                 for below in self.define(base, name):
                     path = self.file(below)

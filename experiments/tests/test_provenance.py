@@ -260,6 +260,7 @@ def test_every_check_has_a_file_and_its_columns():
 def test_the_command_reports_a_difference_with_exit_code_1(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "run this command from a checkout" in run("reproduce", "--check").stderr
+    assert "a script or command requires --results" in run("reproduce", "python a.py").stderr
     results = tmp_path / "experiments" / "results"
     results.mkdir(parents=True)
     monkeypatch.setitem(

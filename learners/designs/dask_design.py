@@ -210,7 +210,7 @@ class DaskDesign(OutOfCoreDesign):
         ):
             pairs = [(y[r], sample_weight[r]) for r in self.rows]
             sent = (
-                [task(tasks.beside, pair, row[0]) for pair, row in zip(pairs, self.tiles)]
+                [task(tasks.with_tile, pair, row[0]) for pair, row in zip(pairs, self.tiles)]
                 if self.stored and len(self.parts) == 1
                 else [delayed(pair, pure=False, traverse=False) for pair in pairs]
             )

@@ -177,7 +177,7 @@ def gradient(values: np.ndarray, state: State, slopes: tuple[np.ndarray, ...]) -
     return columns.tile(values, len(slopes[0]), remaining).gradient(slopes[0])
 
 
-def beside(pair: Rows, _: object) -> Rows:
+def with_tile(pair: Rows, _: object) -> Rows:
     """Return targets and weights, in a task that copies them to the worker with their tile."""
     return pair
 

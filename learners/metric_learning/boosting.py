@@ -78,7 +78,7 @@ class SparseMetric:
         return SparseMetric([self.columns[i] for i in kept], self.matrix[np.ix_(kept, kept)])
 
 
-def beside(base: Matrix, Z: np.ndarray) -> np.ndarray:
+def with_coordinates(base: Matrix, Z: np.ndarray) -> np.ndarray:
     """Return the standardised columns, followed by the coordinates Z if W_0 is the identity."""
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
@@ -188,7 +188,7 @@ class MetricBooster:
         Z = self.columns.take(self.metric.columns) @ self.metric.factor().T.astype(
             self.columns.base.dtype
         )
-        return np.ascontiguousarray(beside(self.columns.base, Z) if self.identity else Z)
+        return np.ascontiguousarray(with_coordinates(self.columns.base, Z) if self.identity else Z)
 
     def _find_neighbours(self, Z: np.ndarray) -> None:
         self.same, self.other = same_and_other_neighbours(

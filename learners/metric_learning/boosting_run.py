@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from ..common.progress import progress_bar
 from ..types import Matrix
-from .boosting import LOSS, MetricBooster, SparseMetric, beside
+from .boosting import LOSS, MetricBooster, SparseMetric, with_coordinates
 from .feature_map import ExpandedColumns, FeatureMap
 from .neighbours import nearest
 
@@ -85,7 +85,7 @@ def subspace(
     If the initial metric is the identity, the coordinates start with all columns of X.
     """
     Z = features.columns(X, columns) @ L.T
-    return beside(features.base(X), Z) if identity else Z
+    return with_coordinates(features.base(X), Z) if identity else Z
 
 
 def number_of_neighbours(n_neighbors: int | str, codes: np.ndarray, n_features: int) -> int:
@@ -239,7 +239,7 @@ class BoostingRun:
     def train_subspace(self, metric: SparseMetric) -> np.ndarray:
         """Map the training rows to the subspace of a metric."""
         Z = self.booster.columns.take(metric.columns) @ metric.factor().T
-        return beside(self.booster.columns.base, Z) if self.booster.identity else Z
+        return with_coordinates(self.booster.columns.base, Z) if self.booster.identity else Z
 
 
 def _hold_out(

@@ -265,7 +265,7 @@ class KeypointDetector(ModelFile):
             )
         levels = self.search.pyramid(pixels, o.min_size, o.max_size)
         if o.assembly == Assembly.NONE or self.finder is None:
-            return DetectionResult(self._detect_alone(levels, o), [])
+            return DetectionResult(self._detect_points(levels, o), [])
         min_probability = o.min_probability
         if min_probability is None:
             min_probability = 0.5 if o.threshold is None else 0.0
@@ -294,7 +294,7 @@ class KeypointDetector(ModelFile):
             instances = self._distinct(instances + further)
         detections = of_instances(instances, o.keypoints, self.pool.window / self.reference_length)
         if min_probability == 0:
-            detections += self._candidates_alone(maxima, o.keypoints, instances)
+            detections += self._other_points(maxima, o.keypoints, instances)
         if o.threshold is not None:
             detections = [d for d in detections if d.score >= o.threshold]
         detections.sort(key=lambda detection: -detection.score)
@@ -400,7 +400,7 @@ class KeypointDetector(ModelFile):
         likely = partial(self.finder.likely_objects, levels, self.reference_length, whole)
         return self.anchor_maxima(*settings, likely, first)
 
-    def _candidates_alone(
+    def _other_points(
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
     ) -> list[Detection]:
         """Return candidates that do not belong to a face, with the probability derived from their
@@ -428,7 +428,7 @@ class KeypointDetector(ModelFile):
                     )
         return detections
 
-    def _detect_alone(self, levels: Sequence[Level], o: DetectionOptions) -> list[Detection]:
+    def _detect_points(self, levels: Sequence[Level], o: DetectionOptions) -> list[Detection]:
         assert o.keypoints is not None and o.mode is not None
         thresholds = {
             name: self.models[name].threshold if o.threshold is None else o.threshold
@@ -485,8 +485,9 @@ class KeypointDetector(ModelFile):
         objects = self.search.objects(levels, min_score)
         if objects is not None and likely is not None:
             objects = likely(objects)
-        thresholds = dict.fromkeys(anchors, -np.inf)
-        return self.search.maxima(levels, anchors, mode, thresholds, max_detections, objects)
+        return self.search.maxima(
+            levels, anchors, mode, dict.fromkeys(anchors, -np.inf), max_detections, objects
+        )
 
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, described = write_parts(self.models, self.guides, self.face_cascade, self.finder)

@@ -294,12 +294,17 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     mean = read("faces/shape/mean", np.float64, (len(points), 2))
     covariance = read("faces/shape/covariance", np.float64, (2 * n_anchors, 2 * len(points)))
     rigid = RigidModel(read("faces/shape/rigid", np.float64, (len(points), 3)))
-    templates = read("faces/shape/templates", np.float64, (None, n_anchors, 2))
+    templates = read("faces/shape/templates", np.float64, (None, None, 2))
     slope, offset = read("faces/scores", np.float64, (2, None))
-    if not len(templates) or len(slope) not in (n_anchors, n_anchors + 1):
+    if (
+        not len(templates)
+        or templates.shape[1] not in (n_anchors, len(points))
+        or len(slope) not in (n_anchors, n_anchors + 1)
+    ):
         raise ValueError(
-            f"faces has {len(templates)} templates and scores of {len(slope)} keypoints; expected "
-            f"at least one template and {n_anchors} or {n_anchors + 1} scores"
+            f"faces has {len(templates)} templates of {templates.shape[1]} points and scores of "
+            f"{len(slope)} keypoints; expected at least one template of {n_anchors} or "
+            f"{len(points)} points, and {n_anchors} or {n_anchors + 1} scores"
         )
     assembler = Assembler(
         ShapeModel(points, np.arange(n_anchors), mean, covariance, noise),

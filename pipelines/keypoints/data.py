@@ -357,8 +357,9 @@ def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
     columns = [f"{axis}{i}" for i in range(N_LANDMARKS) for axis in "xy"]
     landmarks = {}
     for line, row in read_rows(path, ("image", "face", *columns)):
-        values = [_number(row, column, path, line) for column in columns]
-        landmarks[row["image"], row["face"]] = np.reshape(values, (N_LANDMARKS, 2))
+        landmarks[row["image"], row["face"]] = np.reshape(
+            [_number(row, column, path, line) for column in columns], (N_LANDMARKS, 2)
+        )
     return landmarks
 
 
@@ -426,9 +427,15 @@ def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
         ignored = [box for copy in copies for box in boxes.get(copy, [])]
         below = first.relative_to(folder).parts[:-1]
         xy, visible, landmarks = (np.concatenate(parts) for parts in zip(*read, strict=True))
-        ignore = np.array(ignored, float).reshape(-1, 4)
         images.append(
-            AnnotatedImage(first, xy, visible, ignore, landmarks, below[0] if below else "")
+            AnnotatedImage(
+                first,
+                xy,
+                visible,
+                np.array(ignored, float).reshape(-1, 4),
+                landmarks,
+                below[0] if below else "",
+            )
         )
     return images
 
@@ -588,7 +595,8 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
                 ignored.append(area or w * h)
                 crowds.append(crowd)
         made = _annotated_image(image, instances, ignore, schema, (None,), boxes)
-        both = np.array(areas + ignored, float)
-        images.append(replace(made, areas=both, crowds=np.array(crowds, bool)))
+        images.append(
+            replace(made, areas=np.array(areas + ignored, float), crowds=np.array(crowds, bool))
+        )
     known = all(np.isfinite(image.boxes).all() for image in images if image.boxes is not None)
     return images if known else [replace(one, boxes=None, areas=None) for one in images]

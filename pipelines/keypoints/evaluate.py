@@ -230,13 +230,14 @@ def evaluate_detector(
     for part, chosen in parts.items():
         if faces := [error for i in chosen for error in errors[i]]:
             known = [error for error in faces if error is not None]
-            row = {
-                "source": part,
-                "faces": len(faces),
-                "found": len(known),
-                "nme": float(np.mean(known)) if known else None,
-            }
-            result.landmarks.append(row)
+            result.landmarks.append(
+                {
+                    "source": part,
+                    "faces": len(faces),
+                    "found": len(known),
+                    "nme": float(np.mean(known)) if known else None,
+                }
+            )
     return result
 
 

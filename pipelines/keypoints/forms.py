@@ -186,8 +186,10 @@ def write_coco(
             }
             annotations.append(entry)
     with replacing(path) as temporary:
-        coco = {"images": images, "annotations": annotations, "categories": categories}
-        temporary.write_text(json.dumps(coco), encoding="ascii")
+        temporary.write_text(
+            json.dumps({"images": images, "annotations": annotations, "categories": categories}),
+            encoding="ascii",
+        )
 
 
 def coco_category(

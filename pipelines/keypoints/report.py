@@ -149,8 +149,10 @@ def write_evaluation(
                     f'<figure><img src="{jpeg_url(np.hstack(tiles))}" '
                     f'alt=""><figcaption>{title}</figcaption></figure>'
                 )
-    page = html_page(record["name"], record["name"], body)
-    write_texts(folder, dict(zip(EVALUATION_FILES, (record, page))))
+    write_texts(
+        folder,
+        dict(zip(EVALUATION_FILES, (record, html_page(record["name"], record["name"], body)))),
+    )
 
 
 def _ranked(
@@ -331,8 +333,8 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
         f"From {numbers[-2]} to {numbers[-1]} images the PCK changed by {gain:+.3f}; chance "
         f"alone makes about {noise:.3f}"
     )
-    answer = f"{change}. {advice}."
-    return f"{title}<p>{answer}</p>{axes.svg('PCK against the number of images')}{small(words)}"
+    figure = axes.svg("PCK against the number of images")
+    return f"{title}<p>{change}. {advice}.</p>{figure}{small(words)}"
 
 
 def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:

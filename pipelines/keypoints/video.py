@@ -52,8 +52,7 @@ def frame_processor(
 
     def search(frame: np.ndarray, scale: float) -> list[Instance]:
         low, high = (size and size * scale for size in (options.min_size, options.max_size))
-        scaled = replace(options, min_size=low, max_size=high)
-        return list(detector.find(frame, scaled).instances)
+        return list(detector.find(frame, options, min_size=low, max_size=high).instances)
 
     tracker = InstanceTracker(
         detector.finder, search, min_probability=0.5 if min_probability is None else min_probability

@@ -79,7 +79,7 @@ def read_table(path: str | Path, request: Request) -> Table:
         If the file cannot be read, lacks a named column, or has no usable columns.
     """
     path = Path(path)
-    if brings_its_target(path):
+    if contains_target(path):
         if request.target is not None:
             raise ValueError(
                 f"{path}: the file already defines the target; remove --target {request.target}"
@@ -120,7 +120,7 @@ def read_rows(
     ValueError
         If the file cannot be read, or if a matrix lacks a column.
     """
-    if not brings_its_target(path):
+    if not contains_target(path):
         return read_frame(path, sep, encoding, notes, decimal_comma), None
     matrix = read_matrix(path)
     places = {name: j for j, name in enumerate(matrix.names)}
@@ -227,7 +227,7 @@ def check_table(path: Path) -> str:
     return name
 
 
-def brings_its_target(path: Path) -> bool:
+def contains_target(path: Path) -> bool:
     """Return whether a file contains a matrix and its target, so that ``--target`` is not used."""
     return path.name.lower().endswith((".npz", *_SVMLIGHT))
 
@@ -383,7 +383,8 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
     """Read a text file. A large file is read in parts, with fractional numbers in single precision
     if this is sufficient."""
     if path.stat().st_size <= _SMALL:
-        return pd.read_csv(path, **options)
+        # the copy has one block per type, while each of many blocks slows down every access
+        return pd.read_csv(path, **options).copy()
     parts = []
     for part in pd.read_csv(path, chunksize=_CHUNK, **options):
         floats = [
@@ -405,17 +406,13 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     :func:`_read_csv`."""
     from pyarrow import parquet
 
-    if path.stat().st_size <= _SMALL:
-        return parquet.read_table(
-            path, pre_buffer=False, page_checksum_verification=True
-        ).to_pandas(split_blocks=True, self_destruct=True)
     columns: dict[str, Any] = {}
     with parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
+        # the file may be larger than its data, since each column has its own statistics
+        size = file.metadata.num_rows * file.metadata.num_columns * 8
+        if min(path.stat().st_size, size) <= _SMALL:
+            return file.read(use_threads=False).to_pandas()
         names = file.schema_arrow.empty_table().to_pandas().columns
-        if (
-            file.metadata.num_rows * len(names) * 8 <= _SMALL
-        ):  # many columns, each with its own statistics
-            return file.read().to_pandas()
         block = np.empty(
             (len(names), file.metadata.num_rows), np.float32
         )  # in one piece, which is freed immediately
@@ -535,7 +532,7 @@ def write_columns(
     ValueError
         If the file cannot be written.
     """
-    if brings_its_target(source):
+    if contains_target(source):
         matrix = read_matrix(source)
         chosen = matrix.X[:, [matrix.names.index(name) for name in names]]
         chosen = chosen.toarray() if hasattr(chosen, "toarray") else chosen
@@ -568,7 +565,7 @@ def check_out(option: str, path: Path | None, source: Path) -> None:
     ValueError
         If the suffix is not supported.
     """
-    endings = (*FRAMES, ".npz") if brings_its_target(source) else FRAMES
+    endings = (*FRAMES, ".npz") if contains_target(source) else FRAMES
     if path is not None and not path.name.lower().endswith(endings):
         raise ValueError(
             f"{option} {path} is not valid; expected a file name that ends in {', '.join(endings)}"

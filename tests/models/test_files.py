@@ -14,6 +14,7 @@ from annealed.models.files import (
     read_header,
     read_model,
     replacing,
+    resolve_model,
     write_model,
 )
 
@@ -220,3 +221,10 @@ def test_nothing_half_written(tmp_path, monkeypatch):
         write_model(tmp_path / "nowhere" / "m.safetensors", "thing", {}, {})
     with pytest.raises(ValueError, match="JSON"):
         write_model(path, "thing", {}, {"bad": float("nan")})
+
+
+def test_a_model_that_is_not_installed(tmp_path, monkeypatch):
+    """`.ci/smoke.py` expects this message where the weights were removed."""
+    monkeypatch.setattr("annealed.models.files.FOLDER", tmp_path)
+    with pytest.raises(ValueError, match=r"neither a file nor a shipped model \(none\)"):
+        resolve_model("faces")

@@ -191,7 +191,7 @@ def _groups(tracks: Tracks, moving: np.ndarray, n_groups: int) -> list[np.ndarra
     if len(moving) < MIN_POINTS_PER_MOTION or n_groups < 1:
         return []
     inside = np.ix_(moving, moving)
-    apart = tracks.displacements_apart()[inside] + tracks.places_apart[inside] / _NEAR
+    apart = tracks.displacement_distances()[inside] + tracks.position_distances[inside] / _NEAR
     tree = linkage(squareform(apart, checks=False), "single")
 
     def large(n_clusters: int) -> list[np.ndarray]:

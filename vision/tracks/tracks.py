@@ -186,7 +186,7 @@ class Tracks:
         )
 
     @cached_property
-    def places_apart(self) -> np.ndarray:
+    def position_distances(self) -> np.ndarray:
         """Distances between points in pixels, of shape (P, P), in :attr:`canonical_order`.
 
         The distances are root mean squares over the frames.
@@ -198,11 +198,11 @@ class Tracks:
     def nearest(self) -> np.ndarray:
         """Indices of all points in order of increasing distance from each point, of shape (P, P).
 
-        Each row starts with the point itself. The distances are those of :attr:`places_apart`.
+        Each row starts with the point itself. The distances are :attr:`position_distances`.
         """
-        return np.argsort(self.places_apart, axis=1, kind="stable")
+        return np.argsort(self.position_distances, axis=1, kind="stable")
 
-    def displacements_apart(self, span: int = 5) -> np.ndarray:
+    def displacement_distances(self, span: int = 5) -> np.ndarray:
         """Compute the root mean square differences between the displacements of points.
 
         The result is cached for each span.
@@ -244,7 +244,7 @@ class Tracks:
         ndarray of shape (P, P)
             Affinity with a zero diagonal.
         """
-        difference = self.displacements_apart(span)
+        difference = self.displacement_distances(span)
         joined = np.zeros(difference.shape, bool)
         np.put_along_axis(joined, self.nearest[:, : n_neighbours + 1], True, axis=1)
         joined |= joined.T

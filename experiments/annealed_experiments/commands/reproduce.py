@@ -108,6 +108,7 @@ def reproduce(
         _draw(name, figures, data, runs, checkpoint)
         return
     assert name is not None
+    name = name.removeprefix("python ")  # as stored with the results of a script
     if name.startswith("annealed ") or name.split()[0].endswith(".py"):
         from ..provenance import run_command, run_script
 

@@ -44,7 +44,7 @@ from annealed.vision.windows.feature_pool import FeaturePool
 
 from ..cells import cells_of
 from ..data_folder import data_folder
-from ..printed_values import beside
+from ..printed_values import printed_columns
 from .learners import annealing, histogram_svm, logitboost
 
 # Ten rounds of mining and 1,500 features, as in the paper; fewer windows per round, so that all
@@ -345,7 +345,7 @@ def faces_modes(
     """
     rows = []
     for cell in modes_of(data_dir, sets=sets, model=model, checkpoint=checkpoint):
-        paper = beside(
+        paper = printed_columns(
             "faces-modes", MODES[Mode(cell["method"])], [cell["data"]], ("seconds", "AP_10")
         )
         rows.append(_row(cell) | paper)

@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ..cells import cells_of
 from ..datasets import load_set
-from ..printed_values import beside
+from ..printed_values import printed_columns
 from .competitors import l1_columns, measured_fit
 from .selectors import FSA, Design
 
@@ -245,7 +245,9 @@ def fsa_challenge(runs: int = 1, data_dir=None, *, checkpoint=None) -> dict[str,
                 {"data": name, "method": method, "k": k},
                 functools.partial(_errors, name, data_dir, clone(model), method),
             )
-            paper = beside("fsa-challenge", method.replace(",", ""), (name, k), ("train", "valid"))
+            paper = printed_columns(
+                "fsa-challenge", method.replace(",", ""), (name, k), ("train", "valid")
+            )
             rows.append({"data": name, "method": method, "k": k, **cell, **paper})
     return {"name": "fsa-challenge", "settings": {}, "rows": rows}
 

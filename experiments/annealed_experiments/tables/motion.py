@@ -77,13 +77,13 @@ def motion_table(
     errors against RankBoost.
     """
     check_names("set", sets, ("paper", "trajectories"))
-    beside, features = printed(), {}
+    printed_errors, features = printed(), {}
     rows: list[dict[str, Any]] = []
     for pool in sets:
         benchmark, results = paper_results(runs, data_dir, checkpoint, pool)
         features[pool] = len(benchmark.features.get_feature_names_out())
         errors = {result.method: result.test for result in results}
-        for (category, motions, name), value in beside.items():
+        for (category, motions, name), value in printed_errors.items():
             if name in _PROGRAMS and name != "VC":
                 rows.append(
                     {
@@ -98,11 +98,11 @@ def motion_table(
             key = (str(row["category"]), str(row["motions"]))
             ours = {part: round(row[part], 3) for part in _OURS}
             theirs = {
-                f"paper_{part}_average": beside.get((*key, f"{row['method']} {part}"))
+                f"paper_{part}_average": printed_errors.get((*key, f"{row['method']} {part}"))
                 for part in ("train", "test")
             }
             if row["method"] in _PROGRAMS:
-                theirs = {"paper_test_average": beside[(*key, row["method"])]}
+                theirs = {"paper_test_average": printed_errors[(*key, row["method"])]}
             rows.append(
                 {
                     "pool": pool,

@@ -30,7 +30,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from ..cells import cells_of
-from ..printed_values import beside
+from ..printed_values import printed_columns
 from . import competitors
 from .simulated import Simulated, simulate
 
@@ -271,7 +271,7 @@ def table_row(
     row |= {"N": design.N, "M": design.M, "k": design.k, "method": method, "runs": len(results)}
     size = (design.N, design.M, design.k) if table == "wide" else (design.N, design.k)
     for what, value in values.items():
-        row |= {what: value} | beside(table, method.split(", ")[0], size, [what])
+        row |= {what: value} | printed_columns(table, method.split(", ")[0], size, [what])
     return row
 
 

@@ -116,9 +116,9 @@ class Assembler:
     ----------
     shape : ShapeModel
         Shape model in which the anchors precede the other points.
-    templates : ndarray of shape (n_templates, n_anchors), complex
-        Anchors of typical shapes, in units of the reference length. The first template is the mean
-        shape.
+    templates : ndarray of shape (n_templates, n_anchors) or (n_templates, n), complex
+        Typical shapes, in units of the reference length: the anchors, or all points of the shape
+        model. The first template is the mean shape.
     rigid : RigidModel
         Rigid model of the same points.
     slope, offset : ndarray of shape (n_anchors,) or (n_anchors + 1,)
@@ -218,7 +218,7 @@ class Assembler:
         )
         columns = candidates.anchor, candidates.position, strength, candidates.reference_length
         pairs = _support(
-            best, *columns, np.ascontiguousarray(templates), 4 * max_instances, self.max_turn
+            best, *columns, np.ascontiguousarray(templates[:, :n]), 4 * max_instances, self.max_turn
         )
         instances: list[Hypothesis] = []
         for pair in pairs:

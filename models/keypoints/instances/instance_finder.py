@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,11 @@ _MAX_LOG_ODDS = 30.0  # log-odds are clipped to this value, so that the exponent
 # maximum change of the log-odds in the stages after the one that describes the shape (measured)
 _MAX_CHANGE = 1.0
 _EXACT = 0.003  # reference lengths: refinements that differ by less count as equal (heuristic)
+
+# If there are several initial shapes: number of whole objects that are refined from each of them,
+# relative sizes of the shapes, and mean distance in reference lengths up to which refined shapes
+# agree (heuristic)
+_N_STARTED, _STARTED_SIZES, _AGREE = 4, (0.9, 1.12), 0.3
 
 # reference lengths of the larger face: faces with centres this close are duplicates (heuristic)
 _SAME_PLACE = 0.6
@@ -340,8 +346,11 @@ class InstanceFinder:
             log_odds = self.trained.face @ described(points, histograms).inputs
             return bool(log_odds < min_log_odds - _MAX_CHANGE)
 
-        stops = is_background if min_log_odds > -np.inf else None
-        return described(*self.regressor.refine(levels, points, stops))
+        return described(
+            *self.regressor.refine(
+                levels, points, is_background if min_log_odds > -np.inf else None
+            )
+        )
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine a second time, starting from the mean shape at the same position.
@@ -375,7 +384,7 @@ class InstanceFinder:
         total, lengths = objects[:, 2].copy(), reference_length / objects[:, 3]
         centres = objects[:, 0] + 1j * objects[:, 1]
         for i, (centre, length) in enumerate(zip(centres, lengths)):
-            start = (centre + length * self._centred_mean)[len(self.anchors) :]
+            start = (centre + length * self._starts[0])[len(self.anchors) :]
             _, histograms = self.regressor.refine(levels, start, lambda *_: True)
             total[i] += self.classifier.score(histograms)
         likely = np.argsort(-total)[: 2 * MAX_INSTANCES]
@@ -384,10 +393,15 @@ class InstanceFinder:
         return objects[near.any(axis=1)]
 
     @cached_property
-    def _centred_mean(self) -> np.ndarray:
-        """Mean shape, with the centre of its anchors at zero."""
-        mean = self.assembler.shape.mean_points
-        return mean - mean[: len(self.anchors)].mean()
+    def _starts(self) -> np.ndarray:
+        """Shapes from which whole objects are refined, with the centre of their anchors at zero.
+
+        They are the complete shapes among the templates, or the mean shape if there are none.
+        """
+        n, assembler = len(self.anchors), self.assembler
+        complete = assembler.templates.shape[1] > n
+        shapes = assembler.templates[1:] if complete else assembler.shape.mean_points[None]
+        return shapes - shapes[:, :n].mean(axis=1, keepdims=True)
 
     def find(
         self,
@@ -428,7 +442,7 @@ class InstanceFinder:
             (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
         )
         min_log_odds = float(log_odds_of(min(min_probability, _MAY_BE)))
-        instances: list[tuple[float, RefinedShape]] = []
+        shapes: list[RefinedShape] = []
         sure: list[RefinedShape] = []
         n = len(self.anchors)
         assembled = self.assembler.assemble(
@@ -444,9 +458,9 @@ class InstanceFinder:
             ):
                 continue
             refined = self.refine(hypothesis.points[n:], hypothesis.score, levels, min_log_odds)
-            log_odds = float(weights @ refined.inputs)
-            instances.append((log_odds, refined))
-            sure += [refined] if log_odds > log_odds_of(_SURE) else []
+            shapes.append(refined)
+            sure += [refined] if weights @ refined.inputs > log_odds_of(_SURE) else []
+        instances = [(float(weights @ one.inputs), one) for one in self.share_support(shapes)]
         instances.sort(key=lambda entry: -entry[0])
         kept = suppress_instances(
             [self._anchors_of(instance) for _, instance in instances],
@@ -475,16 +489,20 @@ class InstanceFinder:
         """Return the n best hypotheses after taking the detected whole objects into account.
 
         A whole object increases the support of the hypotheses at its position. It also yields a
-        separate hypothesis, which starts from the mean shape.
+        separate hypothesis, which starts from the mean shape. If there are several initial shapes,
+        the best whole objects yield further hypotheses, in addition to n.
         """
         if not len(whole.anchor):
             return assembled
-        assembler, first = self.assembler, len(self.anchors)
+        assembler, first, starts = self.assembler, len(self.anchors), self._starts
         strength = np.maximum(whole.log_odds - assembler.min_log_odds, 0.0)
-        hypotheses = list(assembled)
-        for at, length in zip(whole.position, whole.reference_length.tolist()):
-            points = at + length * self._centred_mean
-            hypotheses.append(Hypothesis(np.empty(0, np.int64), 0.0, points, length))
+        hypotheses, several = list(assembled), len(starts) > 1
+        n_started, sizes = (_N_STARTED, _STARTED_SIZES) if several else (len(strength), (1.0,))
+        started = zip(whole.position[:n_started], whole.reference_length[:n_started].tolist())
+        for (at, length), size, shape in product(started, sizes, starts):
+            points = at + size * length * shape
+            hypotheses.append(Hypothesis(np.empty(0, np.int64), 0.0, points, size * length))
+        n += len(hypotheses) - len(assembled) if several else 0
         for i, made in enumerate(hypotheses):
             distance = abs(whole.position - made.points[:first].mean()) / made.reference_length
             octaves = abs(np.log2(whole.reference_length / made.reference_length))
@@ -493,6 +511,19 @@ class InstanceFinder:
             hypotheses[i] = replace(made, score=support)
         hypotheses.sort(key=lambda made: -made.score)
         return [made for made in hypotheses if made.score >= min_support][:n]
+
+    def share_support(self, shapes: Sequence[RefinedShape]) -> Sequence[RefinedShape]:
+        """Return refined shapes with the largest support of the shapes that agree with them.
+
+        If whole objects are refined from a single shape, the shapes are returned unchanged.
+        """
+        if not len(shapes) or len(self._starts) == 1:
+            return shapes
+        points = np.stack([shape.points for shape in shapes])
+        reach = _AGREE * np.array([[shape.reference_length] for shape in shapes])
+        agree = abs(points[:, None] - points).mean(axis=2) <= reach
+        support = np.where(agree, [shape.support for shape in shapes], 0.0).max(axis=1)
+        return [replace(shape, support=best) for shape, best in zip(shapes, support.tolist())]
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
         """Locate a face in a box (x0, y0, x1, y1) by refining the mean shape."""

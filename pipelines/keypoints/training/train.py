@@ -36,7 +36,7 @@ _TRIAL_PICTURES = 60
 # Refinement of points: total number of augmented copies, and reference lengths and cell sides in
 # pixels of the frames. The first frames are coarse because points may move freely, like the tip of
 # a needle. Chosen on rendered dials and mugs, with other seeds than on the documentation page
-_COPIES = 2400
+_COPIES = 800
 _COVERED = 0.3  # share of partly covered copies (heuristic)
 _SIZES, _CELLS = (12, 16, 24, 28, 36), (6, 6, 6, 6, 5)
 _MAX_ANCHORS = 4
@@ -235,7 +235,7 @@ def decide(
     best = trained
     if side is None:
         first = run_trials(_FIRST_SIDE, trained)
-        best = sorted(trained, key=lambda name: -first[name])[:_MAX_ANCHORS]
+        best = sorted(trained, key=first.__getitem__, reverse=True)[:_MAX_ANCHORS]
         side = max(SIDES, key=lambda tried: sum(run_trials(tried, best[:_N_COMPARED]).values()))
     if not anchors:
         precision = run_trials(side, best)

@@ -139,15 +139,15 @@ def judged_hypotheses(
     judged = settings.judged(finder)
     for view in searched:
         candidates = finder.assembler.candidates(view.maxima, reference_length)
-        made = []
-        n = settings.hypotheses
+        made, shapes, n = [], [], settings.hypotheses
         assembled = finder.assembler.assemble(candidates, finder.assembly, n)
         whole = finder.assembler.whole_objects(view.maxima, reference_length)
         for hypothesis in finder.with_whole(assembled, whole, n):
             refined = finder.refine(
                 hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels
             )
-            refined = finder.refine_again(refined, view.levels) if twice else refined
+            shapes.append(finder.refine_again(refined, view.levels) if twice else refined)
+        for refined in finder.share_support(shapes):
             if view.is_ignored(refined.points):
                 continue
             keypoints = finder.regressor.to_keypoints @ refined.points
@@ -245,8 +245,9 @@ def train_classifier(
     facts = {"faces": n_true, "false_shapes": len(rows) - n_true}
     if labels.all():  # without negatives, the candidates alone decide
         return ShapeClassifier(np.zeros(1, np.int32), np.zeros(1, np.float32), 0.0), facts
-    k = min(settings.n_features, rows.shape[1])
-    model = FSAClassifier(k, loss="logistic", class_weight="balanced", n_jobs=1).fit(rows, labels)
+    model = FSAClassifier(
+        min(settings.n_features, rows.shape[1]), loss="logistic", class_weight="balanced", n_jobs=1
+    ).fit(rows, labels)
     kept = model.get_support(indices=True)
     coefficients = np.asarray(model.coef_)[0, kept].astype(np.float32)
     return ShapeClassifier(

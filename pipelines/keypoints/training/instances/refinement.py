@@ -86,8 +86,7 @@ class Runs:
 
         The result has shape (n_runs, n_keypoints).
         """
-        truth = self.truth @ matrix.T
-        return abs(self.now @ matrix.T - truth) / self.reference_length[:, None]
+        return abs((self.now - self.truth) @ matrix.T) / self.reference_length[:, None]
 
     def moves(self, regressor: ShapeRegressor) -> np.ndarray:
         """Compute the remaining displacements, in the coordinate system of each shape.
@@ -245,8 +244,7 @@ def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np
     since these span the differences between shapes.
     """
     flat = runs.moves(regressor).reshape(len(runs.now), -1)
-    vectors = np.linalg.eigh(flat.T @ flat / len(flat))[1]
-    chosen = vectors[:, ::-1][:, :n].T
+    chosen = np.linalg.eigh(flat.T @ flat / len(flat))[1][:, ::-1][:, :n].T
     return chosen.reshape(len(chosen), -1, 2).astype(np.float32)
 
 

@@ -23,6 +23,7 @@ from ....common.file_map import Jobs
 from ...data import AnnotatedImage, annotated, in_boxes
 from ..windows.views import each
 
+_N_TYPICAL = 3  # typical shapes of objects other than faces (heuristic)
 _NEAR = 0.15  # reference lengths: candidates this close to an anchor are correct
 
 
@@ -179,7 +180,7 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
         flat = RigidModel(np.column_stack([shape.mean, np.zeros(len(shape.mean))]))
         return Assembler(
             shape,
-            shape.mean_points[None, :n_anchors],
+            np.stack([shape.mean_points, *_typical_shapes(points / lengths[:, None], anchors)]),
             flat,
             unknown,
             unknown,
@@ -201,6 +202,16 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
     return Assembler(
         shape, np.stack(templates), rigid, unknown, unknown, settings.min_log_odds, turn
     )
+
+
+def _typical_shapes(shapes: np.ndarray, anchors: np.ndarray) -> list[np.ndarray]:
+    """Return the means of three groups of shapes (n_shapes, n), complex, which are sorted along
+    their first principal component."""
+    shapes = shapes - shapes[:, anchors].mean(axis=1, keepdims=True)
+    flat = np.column_stack([shapes.real, shapes.imag])
+    component = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)[2][0]
+    groups = np.array_split(np.argsort(flat @ component, kind="stable"), _N_TYPICAL)
+    return [shapes[group].mean(axis=0) for group in groups]
 
 
 def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:

@@ -34,7 +34,7 @@ def train_assembly(
 ) -> tuple[KeypointDetector, dict]:
     """Fit the shape models, and calibrate the anchor scores on held-out photographs."""
     assembler = learn_assembler(job.split.fitted, settings)
-    calibration, empty = job.split.calibration, kept_back(job.split, settings.background)
+    calibration, empty = job.split.calibration, held_out(job.split, settings.background)
     searched = search_all(
         detector, job.schema.anchors, [*calibration, *empty], (None, *settings.ied), job.n_jobs
     )
@@ -72,7 +72,7 @@ def train_probabilities(
     finder, unit, s, schema = detector.finder, detector.reference_length, settings, job.schema
     assert finder is not None  # set by the stages before
     learnt = [
-        image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)
+        image for image in backgrounds(job.split) if image not in held_out(job.split, s.background)
     ]
     harder = hard_views(job.split.fitted, s.seed)[::_HARDER] if schema.landmarks else []
     some = [*annotated(job.split.fitted)[: s.photographs], *harder]
@@ -92,7 +92,7 @@ def train_probabilities(
     )
     finder = replace(finder, classifier=classifier)
 
-    views = _thinned([*annotated(job.split.calibration), *kept_back(job.split, s.background)])
+    views = _thinned([*annotated(job.split.calibration), *held_out(job.split, s.background)])
     # Photographs of faces mostly show upright heads in good light.
     augmented = (
         [view for kind in hard_augmentations(views).values() for view in kind]
@@ -106,8 +106,7 @@ def train_probabilities(
             for pictures, ied in shown
         )
     )
-    judged = list(judged_hypotheses(finder, searched, unit, s))
-    shapes = [shape for made in judged for shape in made]
+    shapes = [shape for made in judged_hypotheses(finder, searched, unit, s) for shape in made]
     true = [shape for shape in shapes if shape.is_face]
     if not true:
         raise ValueError(
@@ -151,7 +150,7 @@ def backgrounds(split: Split) -> list[AnnotatedImage]:
     return [image for image, mirrored in split.views if not mirrored and not len(image.instances)]
 
 
-def kept_back(split: Split, every: int) -> list[AnnotatedImage]:
+def held_out(split: Split, every: int) -> list[AnnotatedImage]:
     """Return every n-th background photograph, which is held out from the fit of shapes."""
     return backgrounds(split)[::every]
 

@@ -46,8 +46,9 @@ class Calibration:
         for view, maxima, _ in self.views:
             detections = maxima.positions(place)
             points = view.points, view.visible, view.reference_length, view.ignore
-            one = judge(detections[:, :2], detections[:, 2], *points, tolerance)
-            results.append((one, maxima.unit))
+            results.append(
+                (judge(detections[:, :2], detections[:, 2], *points, tolerance), maxima.unit)
+            )
         return results
 
     def curve(self, place: Localisation, tolerance: float) -> Curve:
@@ -90,8 +91,7 @@ def calibrate(
 
     def score_view(item: NamedView) -> tuple[View, LocalMaxima, bool]:
         view = open_view(item[0], keypoint, item[1])
-        levels = detector.search.pyramid(view.pixels)
-        windows = detector.search.score_levels(levels, keypoint, mode)
+        windows = detector.search.score_levels(detector.search.pyramid(view.pixels), keypoint, mode)
         x, y, scale, score = np.concatenate([np.empty((0, 4)), *windows]).T
         length, radius = detector.reference_length, detector.suppression
         maxima = local_maxima(x, y, scale, score, widest, length, radius)

@@ -163,11 +163,10 @@ def fit_rows(
         raise ValueError(
             "all windows belong to one class; expected windows with and without the keypoint"
         )
-    rng = np.random.default_rng(seed)
-    rows = _balanced_rows(y, settings.first_rows, rng)
-    loss = get_loss(settings.loss)
+    rows = _balanced_rows(y, settings.first_rows, np.random.default_rng(seed))
     chosen, values, offset = _select(
-        patches, y[:, None], balanced_weights, rows, loss, pool, settings, features
+        *(patches, y[:, None], balanced_weights, rows, get_loss(settings.loss)),
+        *(pool, settings, features),
     )
     never = np.full(len(chosen["features"]), -np.inf, np.float32)
     responses = Responses(chosen["low"], chosen["bin_width"], values[:, :, 0])
@@ -190,8 +189,7 @@ def fit_offsets(
     rate.
     """
     unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
-    rng = np.random.default_rng(seed)
-    rows = np.sort(rng.permutation(len(offsets))[: settings.first_rows])
+    rows = np.sort(np.random.default_rng(seed).permutation(len(offsets))[: settings.first_rows])
     equal = lambda y: np.full(len(y), 1 / len(y))  # noqa: E731
     chosen, values, offset = _select(
         patches, offsets / unit, equal, rows, get_loss("squared"), pool, settings, None

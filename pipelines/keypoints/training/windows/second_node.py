@@ -128,8 +128,7 @@ def _best_scores(
     rows = find(_pyramid(view, job))
     near = is_near(view, rows, reference_length)
     scores = np.where(near, rows[:, 2:3], -np.inf).max(axis=0, initial=-np.inf)
-    far = view.is_background(rows[:, :2], _NEVER_FAR)
-    return scores[view.visible], rows[far, 2]
+    return scores[view.visible], rows[view.is_background(rows[:, :2], _NEVER_FAR), 2]
 
 
 def _with_threshold(

@@ -9,7 +9,8 @@ import pytest
 from annealed.models import load_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.detector import KeypointDetector
-from annealed.models.keypoints.instances.instance_finder import MAX_INSTANCES
+from annealed.models.keypoints.instances.assembly import Candidates
+from annealed.models.keypoints.instances.instance_finder import MAX_INSTANCES, RefinedShape
 from annealed.models.keypoints.windows.object_search import WHOLE, ObjectSearch, level_at
 from annealed.models.keypoints.windows.window_models import FaceCascade
 from annealed.pipelines.keypoints.detect import sample_photograph
@@ -133,6 +134,30 @@ def test_whole_objects_support_hypotheses_and_start_their_own():
     assert both[0].score == pytest.approx(4.0 + supports[1]) and len(both) == 3
     assert len(finder.with_whole([], whole, 1)) == 1
     assert len(finder.with_whole([], whole, 5, supports[0])) == 1
+
+
+def test_whole_objects_are_refined_from_several_shapes_that_share_their_support():
+    finder = load_model("faces").finder
+    mean, n = finder.assembler.shape.mean_points, len(finder.anchors)
+    assembler = replace(finder.assembler, templates=np.stack([mean, mean.real, 2 * mean]))
+    finder = replace(finder, assembler=assembler)
+    whole = Candidates(
+        np.full(6, n), 100j * np.arange(6), np.arange(6.0, 0.0, -1.0), np.full(6, 30.0)
+    )
+    hypotheses = finder.with_whole([], whole, 1)
+    assert len(hypotheses) == 16  # four objects, two sizes, two shapes
+    assert {round(made.points[:n].mean().imag) for made in hypotheses} == {0, 100, 200, 300}
+    assert {round(made.reference_length, 1) for made in hypotheses} == {27.0, 33.6}
+    spread = sorted({round(float(np.ptp(made.points.imag)), 1) for made in hypotheses})
+    assert spread[0] == 0 and spread[-1] == pytest.approx(2 * 33.6 * np.ptp(mean.imag), abs=0.1)
+
+    points = finder.regressor.mean_points
+    shapes = [
+        RefinedShape(20 * points + shift, np.empty(0), 0.0, support, 20.0, yaw=0.0)
+        for shift, support in ((0, 1.0), (2, 5.0), (90, 2.0))
+    ]
+    assert [shape.support for shape in finder.share_support(shapes)] == [5.0, 5.0, 2.0]
+    assert load_model("faces").finder.share_support(shapes) is shapes
 
 
 def test_whole_objects_that_do_not_resemble_a_face_are_dropped():

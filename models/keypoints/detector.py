@@ -316,8 +316,9 @@ class KeypointDetector(ModelFile):
             return []
         light = evened_levels(levels, shape, self.scales_per_octave)
         search = partial(self._likely_maxima, o, min_probability)
-        turned = partial(search, _LIKELY_TURNED)
-        turned_anchors = turned_maxima(levels, shape, (-o.roll, o.roll), turned)
+        turned_anchors = turned_maxima(
+            levels, shape, (-o.roll, o.roll), partial(search, _LIKELY_TURNED)
+        )
         return [
             instance
             for maxima, searched in ((turned_anchors, levels), (search(_LIKELY, light), light))
@@ -396,9 +397,8 @@ class KeypointDetector(ModelFile):
         settings = levels, self.finder.anchors, o.mode, o.max_detections
         if min_probability == 0 or self.category is not None:
             return self.anchor_maxima(*settings)
-        first, whole = min_scores
-        likely = partial(self.finder.likely_objects, levels, self.reference_length, whole)
-        return self.anchor_maxima(*settings, likely, first)
+        likely = partial(self.finder.likely_objects, levels, self.reference_length, min_scores[1])
+        return self.anchor_maxima(*settings, likely, min_scores[0])
 
     def _other_points(
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]

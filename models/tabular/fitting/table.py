@@ -691,7 +691,7 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
     return decisions.category(name, words)
 
 
-def numbers_rows(frame: pd.DataFrame, first_name: Any) -> list[Any]:
+def numbers_rows(frame: pd.DataFrame) -> list[Any]:
     """Return the columns that identify the rows.
 
     They are distinct integers in a column with a name such as ``id``, consecutive numbers in the
@@ -700,17 +700,14 @@ def numbers_rows(frame: pd.DataFrame, first_name: Any) -> list[Any]:
     return [
         name
         for name, dtype in zip(frame.columns, frame.dtypes)
-        if dtype.kind in ("iuf" if name == first_name or _named_as_id(name) else "iu")
-        and _numbers_rows(frame[name], name == first_name)
+        if dtype.kind
+        in ("iuf" if name == frame.columns[0] or _ID.fullmatch(str(name).strip()) else "iu")
+        and _numbers_rows(frame[name], name == frame.columns[0])
     ]
 
 
-def _named_as_id(name: Any) -> bool:
-    return _ID.fullmatch(str(name).strip()) is not None
-
-
 def _numbers_rows(values: pd.Series, first: bool) -> bool:
-    named, kind = _named_as_id(values.name), values.dtype.kind
+    named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
     present = values.dropna()
     if not len(present) or (present == np.inf).any():
         return False

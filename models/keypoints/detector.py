@@ -37,7 +37,7 @@ _EXPLAINED = 0.15
 _LIKELY = (-np.inf, -10.0)
 # The same in rotated photographs: all of 35 faces in views rotated by up to 40 degrees that score
 # less than zero without rotation have higher scores (measured)
-_LIKELY_TURNED = (0.5, -4.0)
+_LIKELY_TURNED = (0.5, -7.0)
 
 # part of a photograph, its first pixel x, y, and the range of window sizes to search
 _Part = tuple[np.ndarray, tuple[int, int], tuple[float | None, float | None]]

@@ -105,9 +105,8 @@ def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.nd
     minutes : SensorMinutes
     kinds : sequence of str
         Types of features. "on" and "start" state whether the sensor was on, and whether an event
-        began, in the minute. "history" states whether it was on in three periods before the minute:
-        up to 5, 30 and 120 minutes earlier, excluding the shorter periods. "last" states whether it
-        was activated last.
+        began, in the minute. "history" states whether it was on in three preceding periods: 1 to 5,
+        6 to 30 and 31 to 120 minutes earlier. "last" states whether it was activated last.
 
     Returns
     -------
@@ -119,7 +118,7 @@ def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.nd
     Raises
     ------
     ValueError
-        If a kind is unknown.
+        If a type is unknown.
     """
     check_kinds(kinds)
     made = {

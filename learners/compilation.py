@@ -389,7 +389,7 @@ class _Blas:
     """
 
     active = 0
-    limiter: Any = None
+    before: tuple[tuple[Any, int], ...] = ()
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
@@ -397,26 +397,32 @@ class _Blas:
         with _lock:
             self.active += 1
             if self.active == 1:
-                self.limiter = _libraries().limit(limits=1, user_api="blas")
+                self.before = tuple((each, each.get_num_threads()) for each in _libraries())
+                for library, _ in self.before:
+                    library.set_num_threads(1)
         try:
             yield
         finally:
             with _lock:
                 self.active -= 1
                 if self.active == 0:
-                    self.limiter.restore_original_limits()
+                    for library, number in self.before:
+                        library.set_num_threads(number)
 
 
 _blas = _Blas()
 
 
 @functools.cache
-def _libraries() -> Any:
-    """Return the BLAS libraries that NumPy and SciPy have loaded."""
+def _libraries() -> list[Any]:
+    """Return the BLAS libraries that NumPy and SciPy have loaded.
+
+    They are set directly, since ``limit`` of threadpoolctl also reads their versions.
+    """
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 def parallel_ranges(kernel: Callable, n: int, *args: Any) -> None:

@@ -383,7 +383,8 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
     """Read a text file. A large file is read in parts, with fractional numbers in single precision
     if this is sufficient."""
     if path.stat().st_size <= _SMALL:
-        return pd.read_csv(path, **options)
+        # the copy has one block per type, while each of many blocks slows down every access
+        return pd.read_csv(path, **options).copy()
     parts = []
     for part in pd.read_csv(path, chunksize=_CHUNK, **options):
         floats = [
@@ -405,17 +406,13 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     :func:`_read_csv`."""
     from pyarrow import parquet
 
-    if path.stat().st_size <= _SMALL:
-        return parquet.read_table(
-            path, pre_buffer=False, page_checksum_verification=True
-        ).to_pandas(split_blocks=True, self_destruct=True)
     columns: dict[str, Any] = {}
     with parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
+        # the file may be larger than its data, since each column has its own statistics
+        size = file.metadata.num_rows * file.metadata.num_columns * 8
+        if min(path.stat().st_size, size) <= _SMALL:
+            return file.read(use_threads=False).to_pandas()
         names = file.schema_arrow.empty_table().to_pandas().columns
-        if (
-            file.metadata.num_rows * len(names) * 8 <= _SMALL
-        ):  # many columns, each with its own statistics
-            return file.read().to_pandas()
         block = np.empty(
             (len(names), file.metadata.num_rows), np.float32
         )  # in one piece, which is freed immediately

@@ -56,7 +56,7 @@ def table_from_frame(
     if len(rows) < len(frame):
         columns = columns.iloc[rows]
     kinds, first_name = _kinds(list(columns), request.kinds), frame.columns[0]
-    row_numbers = [name for name in columns if numbers_rows(frame[name], first=name == first_name)]
+    row_numbers = numbers_rows(columns, first_name)
     X, decisions = encode_frame(columns, request, row_numbers, kinds)
 
     encoding = TableEncoding(tuple(decisions.columns))

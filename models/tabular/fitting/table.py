@@ -512,8 +512,8 @@ def encode_frame(
     """
     decisions, dates = _Decisions(request.keep_missing, request.include, kinds), request.dates
     decisions.taken, decisions.complete = set(frame.columns), complete_numbers(frame)
-    for name in frame.columns:
-        if frame[name].dtype == object and isinstance(
+    for name, dtype in zip(frame.columns, frame.dtypes):
+        if dtype.kind == "O" and isinstance(
             next(iter(frame[name].dropna()), None), list | tuple | dict | set | np.ndarray
         ):
             decisions.leave_out(name, "neither numbers, dates nor text")
@@ -695,18 +695,29 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
     return decisions.category(name, words)
 
 
-def numbers_rows(values: pd.Series, first: bool) -> bool:
-    """Return whether a column seems to identify the rows.
+def numbers_rows(frame: pd.DataFrame, first_name: Any) -> list[Any]:
+    """Return the names of the columns that seem to identify the rows.
 
-    The values must be distinct integers. In addition, the name of the column must be similar to
-    ``id``, the column must be the first and contain consecutive numbers, or the integers must be
+    Their values are distinct integers. In addition, the column has a name such as ``id``, or is the
+    first column of the file (``first_name``) and contains consecutive numbers, or the integers are
     too large for double precision.
     """
-    named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
-    if kind not in "iuf" or (kind == "f" and not named and not first) or (values == np.inf).any():
-        return False
+    return [
+        name
+        for name, dtype in zip(frame.columns, frame.dtypes)
+        if dtype.kind in ("iuf" if name == first_name or _named_as_id(name) else "iu")
+        and _numbers_rows(frame[name], name == first_name)
+    ]
+
+
+def _named_as_id(name: Any) -> bool:
+    return _ID.fullmatch(str(name).strip()) is not None
+
+
+def _numbers_rows(values: pd.Series, first: bool) -> bool:
+    named, kind = _named_as_id(values.name), values.dtype.kind
     present = values.dropna()
-    if not len(present):
+    if not len(present) or (present == np.inf).any():
         return False
     counts = (
         first

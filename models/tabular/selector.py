@@ -40,20 +40,19 @@ class _Parameters(SelectionParameters):
 class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     """Selector of the data frame columns that predict a target, as in ``annealed select``.
 
-    Columns are encoded as in the command, and the selection, the cross-validated scores and the
-    model are identical. A text column, which is encoded as several columns, is selected or dropped
-    as a whole.
+    The encoding, the selection, the scores and the model are identical to those of the command. A
+    text column is selected or dropped as a whole.
 
     Parameters
     ----------
     n_features_to_select : int or "auto", default "auto"
-        Number of columns to select. "auto" chooses it by cross-validation or, if ``fdr`` is given,
-        by controlling the false discovery rate.
+        Number of columns to select. "auto" chooses it by cross-validation, or by ``fdr`` if that is
+        given.
     size_rule : {"explained", "best", "one-se"}, default "explained"
         Rule by which "auto" chooses the number of columns. "best" chooses the number with the
         lowest cross-validated loss. "explained" chooses the smallest number that achieves 97% of
-        its improvement over a constant model. "one-se" chooses the smallest number whose loss is
-        within one standard error of the lowest loss.
+        the largest improvement over a constant model. "one-se" chooses the smallest number whose
+        loss is within one standard error of the lowest.
     task : {"auto", "classification", "regression"}, default "auto"
         Type of task. With "auto", text, booleans and few distinct integers are treated as classes.
         The cross-validation functions of scikit-learn stratify their folds only if the task is
@@ -70,15 +69,14 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     scoring : str or None, default None
         Score, such as "roc_auc", by which the number of columns is chosen, instead of the loss.
     include, exclude : sequence of str, default ()
-        Names of columns that are always selected, and of columns that are never selected.
+        Columns that are always selected, and columns that are never selected.
     monotone : dict, default ()
-        Directions of effects, such as ``{"dose": -1}``: +1 for increasing effects, and -1 for
-        decreasing effects.
+        Columns with an increasing (+1) or decreasing (-1) effect, such as ``{"dose": -1}``.
     bounds : dict, default ()
         Bounds of coefficients, such as ``{"age": (0, None)}``.
     group : sequence of str, default ()
-        Prefixes of column names. Columns with the same prefix are selected or dropped together and
-        count as one column.
+        Prefixes of column names. Columns with the same prefix are selected together and count as
+        one column.
     kinds : dict, default ()
         Column types that override the detected ones: "number", "category", "date", or ordered
         levels such as "low<medium<high".
@@ -87,8 +85,8 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     keep_rare : bool, default False
         Whether to keep classes with a single row; cross-validation is then not possible.
     offset, exposure : str or None, default None
-        Name of a column that is added to the score (``offset``) or whose logarithm is added
-        (``exposure``). This column is also required for prediction.
+        Column that is added to the score (``offset``) or whose logarithm is added (``exposure``).
+        This column is also required for prediction.
     weight, row_groups, time : str or None, default None
         Names of the columns that contain the sample weights, the groups of rows that are assigned
         to the same fold, and the times of the rows. If times are given, each fold is predicted from
@@ -98,7 +96,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     boosting : bool, default False
         Whether to also score gradient boosting on all columns.
     fdr : float or None, default None
-        False discovery rate to control, instead of selecting a given number of columns.
+        False discovery rate to control, instead of a number of columns.
     intervals : bool, default False
         Whether to compute 95% confidence intervals of the coefficients.
     seed : int, default 0

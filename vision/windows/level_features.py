@@ -104,7 +104,7 @@ class LevelChannels:
 
     @property
     def plane(self) -> int:
-        """Number of entries in the integral image of one channel, and in each table of :attr:`hog`."""
+        """Number of entries in the integral image of a channel and in each table of :attr:`hog`."""
         return (self.rows + self.pool.window) * self.stride
 
     @property

@@ -12,7 +12,7 @@ from .export.builder import formula_of
 
 @dataclass(frozen=True)
 class Contributions:
-    """Contributions of columns to the scores of rows, as returned by :func:`explain`.
+    """Contributions of columns to the scores of rows, from :func:`explain`.
 
     Attributes
     ----------

@@ -351,7 +351,7 @@ def candidates(
     families: Iterable[Family] = JOINED_FAMILIES,
     n_runs: int = 30,
 ) -> list[Candidate]:
-    """Compute the distinct candidate segmentations of several families.
+    """Compute the distinct candidates of several families.
 
     Parameters
     ----------

@@ -121,7 +121,8 @@ class MetricScorer:
     center, scale : ndarray of shape (k,), float64
         Value that is subtracted from each column, and value by which it is then divided.
     products : ndarray of shape (q, order), int64
-        Columns whose product is each of the q features, as indices in ``selected``; padded with -1.
+        Columns that are multiplied to form each of the q features, as indices in ``selected``,
+        padded with -1.
     product_scale : ndarray of shape (q,), float64
         Value by which each product is divided.
     components : ndarray of shape (rank, q), float64

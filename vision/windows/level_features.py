@@ -67,7 +67,7 @@ class LevelChannels:
         Pool that contains the features; it defines the side of the window and the layout of the
         histograms.
     top, bottom : int
-        Range of rows whose windows are searched: ``top <= y < bottom``.
+        Range of rows whose windows are scored: ``top <= y < bottom``.
     first : int
         First row of the level that the tables contain; less than ``top`` if a margin was requested.
     rows, width : int

@@ -20,7 +20,7 @@ _COARSE_STEPS, _FINE_STEPS = 15, 8  # k-means steps on the first and second leve
 def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Return the index (int32) of the centre that is nearest to each point.
 
-    The centre c nearest to a point x maximises x. c - c. c / 2, which is computed by matrix
+    The centre c nearest to a point x maximises ``x @ c - c @ c / 2``, which is computed by matrix
     products.
     """
     half = 0.5 * np.einsum("ij,ij->i", centres, centres)

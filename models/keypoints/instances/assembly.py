@@ -95,8 +95,7 @@ class Hypothesis:
     rows : ndarray of shape (m,), int64
         Indices of the candidates in :class:`Candidates`, at most one per anchor.
     score : float
-        Sum of the log-odds of the candidates, each reduced by ``min_log_odds`` (see
-        :class:`Assembler`).
+        Sum of the log-odds of the candidates, each minus ``min_log_odds`` (see :class:`Assembler`).
     points : ndarray of shape (n,), complex
         All points of the shape, including predicted points, in image pixels.
     reference_length : float

@@ -52,7 +52,7 @@ class WindowSearch:
     def pyramid(
         self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None
     ) -> list[Level]:
-        """Return the pyramid levels on which windows of the given sizes are searched.
+        """Return the pyramid levels on which the windows have sizes in the given range.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class WindowSearch:
         )
 
     def smallest_window(self, min_size: float | None, max_size: float | None) -> float:
-        """Return the side of the smallest window that is searched, in image pixels.
+        """Return the side of the smallest window that is scored, in image pixels.
 
         A ValueError is raised if the sizes are invalid.
         """

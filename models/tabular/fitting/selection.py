@@ -103,7 +103,7 @@ class Selection:
         self.certainty["notes"] = [*self.certainty.get("notes", ()), *more]
 
     def add_details(self, progress: Progress = lambda iterable, what: iterable) -> None:
-        """Add the details of a report: p-values, the cost of each column, the main interaction.
+        """Add the details of a report: p-values, the cost of each column, and the main interaction.
 
         A second call has no effect.
         """

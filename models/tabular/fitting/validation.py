@@ -504,11 +504,11 @@ class _Competitor:
 def errors(held: HeldOut) -> dict[str, Any]:
     """Compute the calibration, residuals and confusion matrix for held-out rows.
 
-    ``calibration`` contains the mean predicted and observed values in ten groups of rows, which are
-    sorted by prediction and divided. It is available for numeric targets and for the probability of
-    the second of two classes. ``residuals`` contains the quantiles of the residuals. ``confusion``
-    contains the number of rows for each true class (first index) and predicted class. All values
-    are weighted.
+    ``calibration`` contains the mean predicted and observed values in ten groups of rows with
+    similar predictions. It is available for numeric targets and for the probability of the second
+    of two classes. ``residuals`` contains the quantiles of the residuals. ``confusion`` contains
+    the number of rows for each true class (first index) and predicted class. All values are
+    weighted.
 
     Examples
     --------

@@ -77,9 +77,9 @@ def fit_measures(
     Returns
     -------
     measures : callable
-        Function of the name of a model and the name of a range of frame gaps (from ``RANGES``). It
-        returns an array of shape (n_segmentations, 13) with the features ``RESIDUALS`` (averages on
-        a logarithmic scale), followed by ``RIVALS``.
+        Function that takes the name of a model and the name of a range of frame gaps (from
+        ``RANGES``), and returns an array of shape (n_segmentations, 13) with the features
+        ``RESIDUALS`` (averages on a logarithmic scale), followed by ``RIVALS``.
     gric : ndarray of shape (n_segmentations, 3, 5)
         Torr's geometric robust information criterion (GRIC) per observation, for each range of
         frame gaps and each model. The last column is for the best model of each motion.
@@ -128,7 +128,7 @@ def fit_measures(
 def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]:
     """Sum the moments over the points of each motion, in each pair of frames.
 
-    The sums for a union of disjoint motions can be added.
+    The sums for a union of disjoint motions are obtained by adding the sums for these motions.
 
     Parameters
     ----------

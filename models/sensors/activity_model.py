@@ -13,7 +13,7 @@ from .features import SensorMinutes, check_kinds, minute_features
 
 @dataclass(frozen=True)
 class ActivityModel(ModelFile):
-    """Model that predicts the activity in a home for each minute, based on binary sensors.
+    """Model that predicts the activity in a home for each minute from binary sensors.
 
     Attributes
     ----------

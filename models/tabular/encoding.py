@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -250,10 +250,9 @@ class TableEncoding:
                 f"the table has no column {first_of(list(map(repr, missing)), 5)}, which the model "
                 "requires"
             )
-        shape = (len(frame), sum(column.width for column in self.columns))
-        X = np.empty(shape, dtype, order="F" if dtype == np.float32 else "C")
-        ends = np.cumsum([column.width for column in self.columns]).tolist()
-        rest = {column: slice(end - column.width, end) for column, end in zip(self.columns, ends)}
+        ends = np.cumsum([0, *(column.width for column in self.columns)]).tolist()
+        X = np.empty((len(frame), ends[-1]), dtype, order="F" if dtype == np.float32 else "C")
+        rest = {column: slice(*place) for column, place in zip(self.columns, pairwise(ends))}
         # in place, since a second copy of a large table might not fit in memory
         plain = {
             column.name: column

@@ -56,10 +56,11 @@ class Buffers:
 
 @dataclass(eq=False)
 class LevelChannels:
-    """Tables shared by all features on a level, or on a strip of a level; see `level_channels`.
+    """Tables shared by all features on a level or strip.
 
-    A strip is a group of consecutive rows. Integral images and standard deviations are computed
-    immediately, and gradients and orientation histograms are computed on first use.
+    They are created by `level_channels`. A strip is a group of consecutive rows of a level.
+    Integral images and standard deviations are computed immediately, and gradients and orientation
+    histograms are computed on first use.
 
     Attributes
     ----------
@@ -277,7 +278,7 @@ def level_channels(
     buffers: Buffers | None = None,
     expected_requests: float = 1.0,
 ) -> LevelChannels:
-    """Prepare a pyramid level, or a strip of a level, for scanning.
+    """Prepare a pyramid level, or a strip of it, for scanning.
 
     The result can be used by any number of models.
 

@@ -55,9 +55,9 @@ def table_from_frame(
     columns = frame[[name for name in usable_names if name not in excluded]]
     if len(rows) < len(frame):
         columns = columns.iloc[rows]
-    kinds, first_name = _kinds(list(columns), request.kinds), frame.columns[0]
-    row_numbers = numbers_rows(columns, first_name)
-    X, decisions = encode_frame(columns, request, row_numbers, kinds)
+    kinds = _kinds(list(columns), request.kinds)
+    # rows without a target could interrupt consecutive numbers
+    X, decisions = encode_frame(columns, request, numbers_rows(frame), kinds)
 
     encoding = TableEncoding(tuple(decisions.columns))
     y = labels_of(y, rows)

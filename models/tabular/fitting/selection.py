@@ -74,6 +74,8 @@ class Selection:
         Statistical guarantees; see :mod:`.inference`.
     interaction : dict or None
         Strongest interaction, computed only for a report; see :func:`.validation.interaction`.
+    seconds : dict of str to float
+        Wall-clock time of each step of ``annealed select``.
     """
 
     task: str
@@ -89,6 +91,7 @@ class Selection:
     settings: dict[str, Any] = field(default_factory=dict)
     certainty: dict[str, Any] = field(default_factory=dict)
     interaction: dict[str, Any] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def add_certainty(self) -> None:
         """Add p-values and, if requested, confidence intervals to the columns.
@@ -191,21 +194,20 @@ class Selection:
     def record(self) -> dict[str, Any]:
         """Return the selection as JSON values."""
         v = self.validation
-        sizes = zip(v.sizes, v.path_scores, v.path.T, v.losses.T)
         path = [
             {"columns": k, "score": float(s), "folds": f.tolist(), "loss": float(loss.mean())}
-            for k, s, f, loss in sizes
+            for k, s, f, loss in zip(v.sizes, v.path_scores, v.path.T, v.losses.T, strict=True)
         ]
-        by = "cross-validation" if self.size_chosen else self.certainty.get("chosen_by", "the user")
-        best = None if self.columns or v.best is None else path[v.best]
         return {
             "selected": self.columns,
             "task": self.task,
             "n_columns": len(self.columns),
             "n_rows": len(self.table.y),
-            "chosen_by": by,
+            "chosen_by": "cross-validation"
+            if self.size_chosen
+            else self.certainty.get("chosen_by", "the user"),
             "scores": v.scores,
-            "best_size": best,
+            "best_size": None if self.columns or v.best is None else path[v.best],
             "size_chosen_in_folds": v.nested,
             "path": path,
             "errors": v.errors,
@@ -272,11 +274,15 @@ def select_table(
     sample = table.sampled(task, request.seed, request.split_duplicates)
     table.notes = [*sample.notes, *leaks(sample, task)]
     if test is not None:
-        compared = sample if isinstance(table.X, Source) else table
-        table.notes += [*test.notes, *test_rows_notes(compared, test, task)]
+        table.notes += [
+            *test.notes,
+            *test_rows_notes(sample if isinstance(table.X, Source) else table, test, task),
+        ]
     n_columns, splits = len(table.names), folds(sample, task, request.seed)
-    size_of_table = f"{len(table.y)} rows, {n_columns} usable column{'s' * (n_columns != 1)}"
-    note(f"reading {name}: {size_of_table}; {len(splits)} folds")
+    note(
+        f"reading {name}: {len(table.y)} rows, {n_columns} usable "
+        f"column{'s' * (n_columns != 1)}; {len(splits)} folds"
+    )
     for text in table.notes:
         note(text)
     units = units_of(table, request.group)
@@ -473,8 +479,13 @@ def select_columns(
     table, sample = table.with_logarithms(logs), sample.with_logarithms(logs)
     frequency, kappa = np.full(len(table.names), np.nan), None
     if validation.size:
-        sized = clone(model).set_params(n_features_to_select=validation.size)
-        frequency, kappa = _stability(sized, sample, task, request.seed, progress)
+        frequency, kappa = _stability(
+            clone(model).set_params(n_features_to_select=validation.size),
+            sample,
+            task,
+            request.seed,
+            progress,
+        )
     if only is not None:
         given = model.constraints or Constraints(units)
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))

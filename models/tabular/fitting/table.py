@@ -695,27 +695,24 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
     return decisions.category(name, words)
 
 
-def numbers_rows(frame: pd.DataFrame, first_name: Any) -> list[Any]:
+def numbers_rows(frame: pd.DataFrame) -> list[Any]:
     """Return the names of the columns that seem to identify the rows.
 
-    Their values are distinct integers. In addition, the column has a name such as ``id``, or is the
-    first column of the file (``first_name``) and contains consecutive numbers, or the integers are
-    too large for double precision.
+    Their values are distinct integers. In addition, the column has a name such as ``id``, or
+    contains consecutive numbers and is the first column, or the integers are too large for double
+    precision.
     """
     return [
         name
         for name, dtype in zip(frame.columns, frame.dtypes)
-        if dtype.kind in ("iuf" if name == first_name or _named_as_id(name) else "iu")
-        and _numbers_rows(frame[name], name == first_name)
+        if dtype.kind
+        in ("iuf" if name == frame.columns[0] or _ID.fullmatch(str(name).strip()) else "iu")
+        and _numbers_rows(frame[name], name == frame.columns[0])
     ]
 
 
-def _named_as_id(name: Any) -> bool:
-    return _ID.fullmatch(str(name).strip()) is not None
-
-
 def _numbers_rows(values: pd.Series, first: bool) -> bool:
-    named, kind = _named_as_id(values.name), values.dtype.kind
+    named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
     present = values.dropna()
     if not len(present) or (present == np.inf).any():
         return False

@@ -171,8 +171,11 @@ class Schema:
 
     def with_anchors(self, anchors: Names) -> "Schema":
         """Return the schema with the given anchors, and with these keypoints first."""
-        rest = tuple(name for name in self.keypoints if name not in anchors)
-        return replace(self, keypoints=(*anchors, *rest), anchors=tuple(anchors))
+        return replace(
+            self,
+            keypoints=(*anchors, *(name for name in self.keypoints if name not in anchors)),
+            anchors=tuple(anchors),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain data for the header of a file."""

@@ -147,8 +147,13 @@ def read_cascade(
         model = _read_model(path, arrays, "faces/second", node["classifier"], larger)
         node = SecondNode(model, larger, float(finer["finer"]))
     wide = None if "pool" not in described else FeaturePool.from_dict(described["pool"])
-    first = _read_model(path, arrays, name, described["classifier"], wide or pool)
-    return FaceCascade(first, expected, coarser, node, wide)
+    return FaceCascade(
+        _read_model(path, arrays, name, described["classifier"], wide or pool),
+        expected,
+        coarser,
+        node,
+        wide,
+    )
 
 
 # Names of the arrays in a file: the first knot, the distance between knots and the response values.

@@ -623,7 +623,9 @@ class InstanceFinder:
 
     def _pose(self, points: np.ndarray) -> Pose:
         """Estimate yaw, pitch and roll."""
-        return pose_of(self.rigid.fit(points)[0])
+        if self.rigid.points[:, 2].any():
+            return pose_of(self.rigid.fit(points)[0])
+        return Pose(0.0, 0.0, float(np.angle(self.regressor.align(points).scale_rotation)))
 
     def point_inputs(
         self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray

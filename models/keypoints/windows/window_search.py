@@ -263,8 +263,9 @@ class WindowSearch:
         cascade = self.face_cascade
         if cascade is None or not (cascade.second or cascade.pool):
             return None
-        detector = self.pool, self.reference_length, self.scales_per_octave
-        return ObjectSearch(cascade, *detector).find(levels, min_score)
+        return ObjectSearch(cascade, self.pool, self.reference_length, self.scales_per_octave).find(
+            levels, min_score
+        )
 
     def _scored(
         self,

@@ -57,10 +57,10 @@ class ObjectSearch:
         level on which the keypoints of the object are to be detected. ``min_score`` is the minimum
         score of the first node.
         """
-        node, scale = self.cascade.second, self.cascade.coarser
-        rows = self.first_maxima(levels, min_score)
+        node, rows = self.cascade.second, self.first_maxima(levels, min_score)
+        scale = self.cascade.coarser * (1.0 if node is None else node.finer)
         if node is not None:
-            rows, scale = self.second_scores(rows, levels), scale * node.finer
+            rows = self.second_scores(rows, levels)
             rows = rows[rows[:, 2] >= node.classifier.threshold]
         rows[:, 3] /= scale
         return _distinct(rows, self.reference_length)

@@ -225,10 +225,9 @@ class WindowSearch:
         for number, level in enumerate(levels):
             if objects is None:
                 coarse = level_at(levels, level.scale * cascade.coarser) or level
-                strips = self.strips(coarse, buffers=Buffers())
                 model = cascade.classifier.compiled(self.pool)
-                accepted = [scan_level(strip, model) > -np.inf for strip in strips]
-                centres = coarse.to_image(np.argwhere(np.concatenate(accepted))[:, ::-1])
+                scores = np.concatenate([scan_level(s, model) for s in self.strips(coarse)])
+                centres = coarse.to_image(np.argwhere(scores > -np.inf)[:, ::-1])
             else:  # objects of this level and of its neighbours
                 octaves = abs(np.log2(objects[:, 3] / level.scale))
                 centres = objects[octaves < 1.5 / self.scales_per_octave, :2]

@@ -91,7 +91,7 @@ class FeatureSet:
 
 @dataclass(frozen=True)
 class SegmentationFeatures(FeatureSet):
-    """Likelihood and prior features of candidate segmentations.
+    """Likelihood and prior features of segmentations.
 
     The features follow section 6.2 of Barbu et al. (2014) [1]_.
 

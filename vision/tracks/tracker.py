@@ -12,7 +12,7 @@ from .video import read_frames
 
 @dataclass(frozen=True)
 class Tracker:
-    """Tracker that follows corners through a video by the pyramidal Lucas-Kanade method [1]_.
+    """Tracker of corners in a video by the pyramidal Lucas-Kanade method [1]_.
 
     Each step is verified by tracking the points back to the previous frame [2]_.
 

@@ -396,7 +396,7 @@ def list_models() -> list[str]:
 
 
 def resolve_model(name_or_path: str | Path) -> Path:
-    """Return the path of a model file, given the name of a shipped model or a path.
+    """Return the path of a model, given its name or path.
 
     Parameters
     ----------
@@ -424,7 +424,7 @@ def resolve_model(name_or_path: str | Path) -> Path:
 
 
 def load_model(name_or_path: str | Path) -> Any:
-    """Load a model, given the name of a shipped model or a path.
+    """Load a model, given its name or path.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True)
 class Photograph:
-    """Photograph of an animal, with or without a box around its head.
+    """Photograph of an animal, optionally with a head box.
 
     Attributes
     ----------

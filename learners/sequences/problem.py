@@ -94,7 +94,7 @@ class ChainProblem:
     free: np.ndarray | None = None
 
     def keep(self, chosen: np.ndarray) -> "tuple[np.ndarray, ChainProblem]":
-        """Return the columns with at least one chosen coefficient, and the problem on them."""
+        """Return the columns with a chosen coefficient, and the problem restricted to them."""
         columns = np.flatnonzero(chosen.any(axis=1))
         return columns, replace(self, X=self.X[:, columns], free=chosen[columns])
 

@@ -32,7 +32,7 @@ STEPS = np.array([0.05, 0.2, 0.6])  # step sizes of the random walk, relative to
 
 @jit
 def pick(cumulative: np.ndarray, rng: np.random.Generator) -> int:
-    """Draw an index with probabilities proportional to weights, given as cumulative sums."""
+    """Draw an index with probability proportional to its weight, given the cumulative weights."""
     return min(
         np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"),
         len(cumulative) - 1,

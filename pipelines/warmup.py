@@ -39,8 +39,7 @@ def warm_pets() -> None:
 
 def warm_learners() -> None:
     """Fit tables in single and double precision, in row-major and column-major order."""
-    rng = np.random.RandomState(0)
-    X = rng.standard_normal((600, 60))
+    X = np.random.RandomState(0).standard_normal((600, 60))
     f = X[:, 0] - X[:, 1]
     y, grades, queries = f > 0, np.digitize(f, [-1.0, 1.0]), np.repeat(np.arange(60), 10)
     with compiled_only(), warnings.catch_warnings():

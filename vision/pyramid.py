@@ -83,6 +83,20 @@ class Level:
         inside = (np.arange(at, at + n) for at, n in ((y, height), (x, width)))
         return image[np.ix_(*(i.clip(0, n - 1) for i, n in zip(inside, (rows, columns))))]
 
+    def spans(self, top: int, bottom: int) -> npt.NDArray[np.int64]:
+        """Return the first column, and the column after the last, of the image in some rows.
+
+        Parameters
+        ----------
+        top, bottom : int
+            First row, and the row after the last.
+
+        Returns
+        -------
+        ndarray of shape (2, bottom - top)
+        """
+        return np.repeat([[0], [self.shape[1]]], bottom - top, axis=1)
+
     def warped(
         self, matrix: npt.NDArray[np.float64], size: tuple[int, int]
     ) -> npt.NDArray[np.uint8]:

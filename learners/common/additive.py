@@ -158,8 +158,8 @@ class AdditiveModel:
         X : (n_samples, n_features) array or sparse matrix
             Rows to explain.
         reference : float, optional
-            Value whose response is subtracted, such as 0.0 for counts, so that an absent word
-            contributes nothing.
+            Value whose response is subtracted. With 0.0 for word counts, for example, absent words
+            contribute nothing.
 
         Returns
         -------

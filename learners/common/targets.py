@@ -31,7 +31,7 @@ def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     Raises
     ------
     ValueError
-        If the labels are continuous numbers, cannot be ordered, or form a single class.
+        If the labels are continuous numbers, cannot be ordered, or contain a single class.
     TypeError
         If the labels are bytes.
     """
@@ -113,7 +113,7 @@ def encode_classes(
     Parameters
     ----------
     y : array of shape (n_samples,)
-        Labels of any type with at least two classes.
+        Class labels of any type (at least two classes).
     loss : str or Loss
         Loss; ``"auto"`` is the flipped logistic loss for two classes and the multinomial loss for
         more.
@@ -248,10 +248,11 @@ class SparseClassifierMixin(ClassifierMixin):
     def predict_proba(self, X: Matrix) -> np.ndarray:
         """Predict class probabilities.
 
-        Unless the loss is logistic or multinomial, the probabilities are scores mapped to (0, 1).
-        The loss for flipped labels yields the probabilities of the observed labels, flip + (1 - 2
-        flip) / (1 + exp(-score)), which range from 0.02 to 0.98 by default. Cross-validated
-        estimators return calibrated probabilities instead.
+        For losses other than the logistic, flipped logistic and multinomial losses, the
+        probabilities are the logistic function or softmax of the scores and are not calibrated. The
+        flipped logistic loss yields the probabilities of the observed labels, flip + (1 - 2 flip) /
+        (1 + exp(-score)), which range from 0.02 to 0.98 by default. Estimators that choose the
+        number of features by cross-validation return calibrated probabilities for every loss.
 
         Parameters
         ----------
@@ -316,7 +317,7 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
 def scaled_targets(
     y: np.ndarray, weight: np.ndarray, how: str | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scale targets by the ``target_scaling`` of a loss; also return the shift and scale.
+    """Scale targets as the loss requires (``target_scaling``); also return the shift and scale.
 
     Raises
     ------

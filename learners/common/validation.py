@@ -38,14 +38,14 @@ def rollback_on_error(estimator: BaseEstimator) -> Iterator[None]:
 
 
 def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
-    """Reject lazy frames and masked values, and also dates if ``numbers`` is set.
+    """Reject lazy data frames, masked values and, if ``numbers`` is set, dates and durations.
 
     Raises
     ------
     TypeError
-        If the values are a lazy frame.
+        If the values are a lazy data frame.
     ValueError
-        If there are masked values, dates or durations.
+        If there are masked values or, with ``numbers``, dates or durations.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def check_squares(X: Matrix) -> None:
 
 
 def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarray:
-    """Validate the offsets of the scores, and return them with shape (n_samples, n_outputs).
+    """Validate offsets, and return them with shape (n_samples, n_outputs).
 
     Raises
     ------

@@ -31,7 +31,7 @@ _LOST_DIGITS = 1e10
 def inverse_scale(
     variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12
 ) -> np.ndarray:
-    """Compute the inverse standard deviations of columns; the result is 0 for constant columns.
+    """Compute the inverse standard deviations of columns; 0 for constant columns.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def inverse_scale(
     second_moment : ndarray of shape (m,)
         Mean square of each column.
     rounding : float, default 1e-12
-        Ratio of variance to second moment up to which a column counts as constant.
+        Maximum ratio of variance to second moment of a column that counts as constant.
 
     Returns
     -------
     ndarray of shape (m,)
-        Non-negative scales.
+        Inverse standard deviations.
 
     Examples
     --------
@@ -57,10 +57,11 @@ def inverse_scale(
 
 
 def rounding_of(dtype: npt.DTypeLike) -> float:
-    """Return the ratio of variance to second moment up to which a column counts as constant.
+    """Return the maximum ratio of variance to second moment of a constant column.
 
-    The ratio depends on the precision. Float32 data are usually rounded once, by half a unit in the
-    last place, whereas float64 data are usually the result of several computations.
+    The maximum allows for rounding in the given data type. Float32 data are usually rounded once,
+    by half a unit in the last place, whereas float64 data are usually the result of several
+    computations.
     """
     return float((np.finfo(dtype).eps * (1.0 if dtype == np.float32 else 4.0)) ** 2)
 
@@ -94,7 +95,7 @@ def check_underflow(
 
 
 def warn_if_constant(inv: np.ndarray) -> None:
-    """Warn if the inverse scales show that all selectable features are constant."""
+    """Warn if all selectable features are constant, that is, if all inverse scales are 0."""
     if len(inv) and not np.any(inv > 0):
         warnings.warn(
             "all columns of X that may be selected are constant, so the selection is arbitrary and "
@@ -104,7 +105,7 @@ def warn_if_constant(inv: np.ndarray) -> None:
 
 
 def warn_of_lost_digits(mean: np.ndarray, inv: np.ndarray, columns: np.ndarray) -> None:
-    """Warn if the mean of a column is so large that scores of raw values lose precision."""
+    """Warn if a column mean is so large that scores computed from raw values lose precision."""
     ratio = np.abs(mean[:, 0]) * inv
     if len(ratio) and ratio.max() > _LOST_DIGITS:
         worst = int(ratio.argmax())
@@ -169,13 +170,13 @@ def moments_of(X: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np
 
 
 class Design:
-    """Base class of all designs.
+    """Base class for designs, which compute scores and gradients for standardised columns.
 
     Attributes
     ----------
     n_samples, n_features, width, n_knots : int
         Number of rows, number of features, number of columns per feature, and number of these
-        columns that form the response curve.
+        columns other than the column for NaN.
     mean : ndarray of shape (n_features, width)
         Mean of each column.
     inv : ndarray of shape (n_features,)
@@ -234,7 +235,7 @@ class Design:
     def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         """Multiply the weighted covariance matrix of the standardised columns by ``direction``.
 
-        ``direction`` has the shape of ``coef`` with one output.
+        ``direction`` has shape (n_features, width, 1).
         """
         return self.gradient(self.scores(direction) * sample_weight[:, None])
 
@@ -264,7 +265,7 @@ class Design:
         Parameters
         ----------
         inv : ndarray of shape (n_features,)
-            Non-negative scales.
+            New inverse scales; must be non-negative.
         """
         self.inv = inv
 

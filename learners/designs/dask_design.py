@@ -41,10 +41,10 @@ LEFT = 10
 class DaskDesign(OutOfCoreDesign):
     """Design with linear or piecewise-linear responses to the columns of a Dask array.
 
-    The array can have chunks of any shape. Tasks run on the active ``distributed`` client, or else
-    on Dask's default scheduler. Each step creates one task per tile if the tiles contain whole
-    rows. Otherwise, it creates two tasks per tile and two per row of tiles. One more task is
-    created for every sixteen partial sums.
+    The chunks of the array, called tiles, can have any shape. Tasks run on the active
+    ``distributed`` client, or else on Dask's default scheduler. Each annealing step creates one
+    task per tile if the tiles contain whole rows. Otherwise, it creates two tasks per tile and two
+    per row of tiles. Further tasks add up to sixteen partial sums each.
 
     Parameters
     ----------
@@ -60,15 +60,14 @@ class DaskDesign(OutOfCoreDesign):
     Attributes
     ----------
     tiles : list of list of Delayed
-        Grid of tiles, which contain values or codes.
+        Grid of tiles, which contain the values of X or their one-byte codes.
     parts : list of slice
         Range of features in each column of tiles.
     remaining : list of (ndarray or None)
-        For each column of tiles, the stored columns that remain, or None if all remain. Once few
-        remain, they are copied, as for data in memory.
+        For each column of tiles, the indices of the stored columns that remain, or None if all
+        remain. Once few columns remain, they are copied to new tiles.
     stored : int
-        Number of columns stored in the tiles. It is 0 for the original tiles, which are replaced
-        when columns are first dropped.
+        Number of columns stored in the tiles; 0 as long as these are the chunks of X.
     rows : list of slice
         Range of rows in each row of tiles.
 

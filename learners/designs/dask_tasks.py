@@ -178,14 +178,14 @@ def gradient(values: np.ndarray, state: State, slopes: tuple[np.ndarray, ...]) -
 
 
 def with_tile(pair: Rows, _: object) -> Rows:
-    """Return targets and weights, in a task that copies them to the worker with their tile."""
+    """Return targets and weights; as a task, copy them to the worker that stores their tile."""
     return pair
 
 
 def residual_of_rows(
     rows: Rows, at: At, *partial: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Compute the residuals of a row of tiles, their sum, and the loss from the partial scores."""
+    """Compute the residuals, their sum and the loss for a row of tiles, given partial scores."""
     y, weight = rows
     loss, intercept, scale = at
     value, residual = loss.value_and_gradient(y, add(*partial) + intercept, weight * scale)

@@ -20,18 +20,18 @@ class DenseDesign(FirstReadDesign):
     """Design with linear responses to the columns of a dense matrix.
 
     The matrix may be row- or column-major, in float32 or float64, and is read in place. Dropped
-    columns have a zero coefficient until fewer than a third of the stored columns remain
-    (``COMPACT_RATIO``). The next read then compacts the remaining columns.
+    columns remain stored, with a zero coefficient, until fewer than a third of the stored columns
+    remain, which are then copied.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Matrix of values, which is neither copied nor changed.
+        Matrix of values; it is not changed.
     sample_weight : ndarray of shape (n_samples,) or None
         Row weights that sum to one; not needed if the moments are given.
     moments : (ndarray, ndarray) or None, default None
-        Means, of shape (m, 1), and inverse scales, of shape (m,), of the columns of a larger matrix
-        that contains X.
+        Known means, of shape (m, 1), and inverse scales, of shape (m,), for example those of a
+        larger matrix of which X is a part.
     columns : ndarray of int or None, default None
         Indices of the columns to use, in the order of ``moments``; by default, all columns.
     """

@@ -13,7 +13,7 @@ class ExplicitDesign(Design):
     """Design that stores the matrix of all standardised columns in memory.
 
     Scores and gradients are BLAS products. Other designs give the same results without forming the
-    matrix. This design is their reference in tests.
+    matrix; tests compare them with this design.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class ExplicitDesign(Design):
     inv : ndarray of shape (n_features,)
         Inverse scale of each feature.
     n_knots : int, default 1
-        Number of columns per feature that form the response curve.
+        Number of columns per feature other than the column for NaN.
     knots : ndarray of shape (n_features, n_knots) or None, default None
         Knots of each feature; None for linear responses.
     missing : ndarray of shape (n_features, n_samples), bool, or None, default None
@@ -49,7 +49,7 @@ class ExplicitDesign(Design):
 
     @classmethod
     def linear(cls, X: np.ndarray, mean: np.ndarray, inv: np.ndarray) -> Self:
-        """Create a design with linear responses from a dense matrix and the moments of columns."""
+        """Create a design with linear responses from a dense matrix and its column moments."""
         with np.errstate(over="ignore", invalid="ignore"):
             columns = X.T - mean.astype(X.dtype)
             columns -= (mean - mean.astype(X.dtype)).astype(X.dtype)  # 0 in float64

@@ -140,10 +140,10 @@ def rowwise(
 
 
 def unscaled(design: Design, X: Matrix) -> Design:
-    """Change a design to raw column units, which favour columns with large values.
+    """Undo the standardisation of a design, so that columns with large values are favoured.
 
-    All columns are divided by a common factor, so that their mean variance is one. Step sizes
-    therefore remain valid.
+    All columns are divided by a common factor such that their mean variance is one, so step sizes
+    remain valid.
 
     Parameters
     ----------

@@ -74,9 +74,7 @@ def encode_even(
 ) -> None:
     """Encode a block of rows, and return whether it contains NaN.
 
-    The knots are equidistant: a code is ``(x - low) * scale``, rounded and clipped to 0..top. Eight
-    rows at a time are encoded in the order of a row-major X and then transposed as words of eight
-    bytes.
+    The knots are equidistant: a code is ``(x - low) * scale``, clipped to [0, ``top``] and rounded.
     """
     n, m = X.shape
     zero = top - top
@@ -336,9 +334,9 @@ def fused_rows(
 ) -> None:
     """Compute the loss and gradient of a row-major matrix in one pass.
 
-    ``partial``, of shape (n_chunks, m), is initially zero; ``sums`` has shape (n_chunks, 2). If
-    ``columns`` is given, X is filled with these columns of ``source`` in the same pass, through
-    ``target``, a writable view of X.
+    The outputs are ``partial``, of shape (n_chunks, m), which must initially be zero, and ``sums``,
+    of shape (n_chunks, 2). If ``columns`` is given, X is filled with these columns of ``source`` in
+    the same pass, through ``target``, a writable view of X.
     """
     for c in range(begin, end):
         stop = min(X.shape[0], (c + 1) * CHUNK)
@@ -374,7 +372,7 @@ def first_rows(
 ) -> None:
     """Compute the sums of :func:`.first_sums` for a row-major matrix.
 
-    ``partial``, of shape (n_chunks, 3, m), is initially zero.
+    The output ``partial``, of shape (n_chunks, 3, m), must initially be zero.
     """
     m = X.shape[1]
     for chunk in range(begin, end):
@@ -499,7 +497,7 @@ def fused_columns(
 def gather_rows(begin: int, end: int, X: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
     """Copy selected columns of a row-major matrix.
 
-    Indices are uint32, which avoids checks for negative values.
+    The indices must be of type uint32, which avoids checks for negative values.
     """
     for i in range(begin, end, 4):
         _gather(X, columns, out, i, min(4, end - i))

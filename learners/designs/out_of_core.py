@@ -38,7 +38,7 @@ _STRETCHES = 4  # minimum number of row ranges in a random subset
 def random_part(
     rows: Sequence[slice], sample_weight: np.ndarray, share: float, random: np.random.RandomState
 ) -> tuple[Sequence[int], float]:
-    """Draw random ranges of rows, and compute the factor that corrects the row weights."""
+    """Draw random ranges of rows, and compute the factor that restores the total row weight."""
     if share >= 1.0:
         return range(len(rows)), 1.0
     chosen = np.sort(random.permutation(len(rows))[: max(1, round(share * len(rows)))])
@@ -47,11 +47,11 @@ def random_part(
 
 
 class OutOfCoreDesign(FirstReadDesign):
-    """Base class of designs that load the remaining columns into memory once they fit.
+    """Base class for designs that read blocks of data until the remaining columns fit in memory.
 
-    The first pass computes the moments and the first gradient. As soon as the remaining columns fit
-    into half of the memory limit, they are read once more and kept as a design in memory.
-    Refinement uses the same design.
+    The first pass computes the moments and the first gradient. As soon as the columns that have not
+    been dropped fit into half of the memory limit, they are read once more and stored as a design
+    in memory, which the refinement also uses.
 
     Attributes
     ----------
@@ -135,8 +135,8 @@ class OutOfCoreDesign(FirstReadDesign):
 class BlockDesign(OutOfCoreDesign):
     """Design with linear responses to the columns of a file.
 
-    A step reads the remaining columns once, in blocks of whole rows. It reads them twice if the
-    chunks of the file are too tall for blocks of whole rows, or if the loss is pairwise.
+    Each annealing step reads the remaining columns once, in blocks of whole rows, or twice if the
+    chunks of the file are too tall for blocks of whole rows or the loss is pairwise.
 
     Parameters
     ----------
@@ -342,8 +342,8 @@ class PiecewiseBlockDesign(BlockDesign):
     """Design with piecewise-linear responses to the columns of a file, which are encoded when read.
 
     The remaining columns are kept in memory as one-byte codes. The knots require one additional
-    pass over the file to compute the range of each column. Quantiles require whole columns, so a
-    row-major file is then read once per block of columns that fits into memory.
+    pass over the file to compute the range of each column. Knots at quantiles require whole
+    columns, so a row-major file is read once for each block of columns that fits into memory.
 
     Parameters
     ----------

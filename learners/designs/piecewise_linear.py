@@ -12,7 +12,7 @@ from .base import COMPACT_RATIO, Design, inverse_scale
 
 
 class CodedDesign(Design):
-    """Base class of designs with piecewise-linear responses computed from one-byte codes.
+    """Base class for designs with piecewise-linear responses computed from one-byte codes.
 
     A subclass stores the codes. It implements sums of table entries (``_table_scores``), histograms
     (``_histograms``) and access to the codes of a feature (``_codes_of``).
@@ -67,8 +67,8 @@ class CodedDesign(Design):
 class PiecewiseDesign(CodedDesign):
     """Design with piecewise-linear responses ([1]_, section 4.1) and one-byte codes in memory.
 
-    A code is the position of a value relative to the knots, rounded to 1 / ``sublevels`` of a bin;
-    see ``kernels``. The expanded matrix is never formed.
+    The code of a value is its position between the knots, in steps of 1 / ``sublevels`` bins. The
+    expanded matrix is never formed.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ class PiecewiseDesign(CodedDesign):
     dtype : dtype, default float32
         Precision of the tables and of the sums over features.
     moments : (ndarray, ndarray) or None, default None
-        Means, of shape (m, width), and inverse scales, of shape (m,), of the features of a larger
-        matrix that contains the codes.
+        Known means, of shape (m, width), and inverse scales, of shape (m,), for example those of a
+        larger matrix of which the rows are a part.
     features : ndarray of int or None, default None
         Indices of the features of ``codes`` to use, in the order of ``moments`` and ``knots``; by
         default, all features.
@@ -182,10 +182,10 @@ def in_blocks(column: np.ndarray) -> np.ndarray:
 
 
 def histograms(codes: np.ndarray, features: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Sum the entries of ``column`` over the rows with each code of each feature.
+    """For each feature and each code, sum the entries of ``column`` over the rows with this code.
 
-    ``codes`` has shape (n_blocks, m, ROWS), and ``features`` are f indices along its second axis.
-    The result has shape (f, 256).
+    ``codes`` has shape (n_blocks, m, ROWS), and ``features`` contains f indices along its second
+    axis. The result has shape (f, 256).
     """
     out = np.empty((len(features), 256))
     parallel_ranges(
@@ -224,7 +224,7 @@ def evenly_spaced(knots: np.ndarray) -> bool:
 
 
 def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, start: int = 0) -> bool:
-    """Encode some rows.
+    """Encode rows of a matrix.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
     codes : ndarray of shape (n_blocks, m, kernels.ROWS), uint8
         Output array.
     start : int, default 0
-        Row of ``codes`` where the first row of X is written.
+        Position of the first row of X among the rows of ``codes``.
 
     Returns
     -------

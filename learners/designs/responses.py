@@ -45,7 +45,7 @@ class PiecewiseLinear(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is not valid. The message names the parameter, its value and the expected
+            If a parameter is not valid. The message states its name, its value and the expected
             values.
         """
         check_integer("n_bins", self.n_bins, 1, 126)
@@ -68,8 +68,8 @@ class PiecewiseLinear(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_features, n_bins + 1)
-            Knots. A column without values has knots from 0 to 1. All knots of a constant column are
-            equal to its value.
+            Knots. A column that contains only NaN has knots from 0 to 1. All knots of a constant
+            column are equal to its value.
 
         Raises
         ------
@@ -131,14 +131,15 @@ def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
     Parameters
     ----------
     low, high : ndarray of shape (m,)
-        Minimum and maximum of each column. For a column without values, ``low`` exceeds ``high``.
+        Minimum and maximum of each column. For a column that contains only NaN, ``low`` exceeds
+        ``high``.
     n_bins : int
         Number B of bins.
 
     Returns
     -------
     ndarray of shape (m, B + 1)
-        Knots. Columns without values have knots from 0 to 1.
+        Knots. Columns that contain only NaN have knots from 0 to 1.
 
     Raises
     ------

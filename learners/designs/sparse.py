@@ -168,11 +168,12 @@ class SparseDesign(Design):
 
 
 class SparseBlockDesign(SparseDesign):
-    """Design with linear responses to a sparse matrix in files, which each step reads once.
+    """Design with linear responses to a sparse matrix stored in files.
 
-    The first pass computes the moments. Columns are loaded into a :class:`SparseDesign` once the
-    memory limit allows. Until then, whenever half of the stored values have been dropped, the
-    remaining values are written to a temporary folder, so that later steps read only those.
+    Each annealing step reads the files once, and the first pass computes the moments. Columns are
+    loaded into a :class:`SparseDesign` once the memory limit allows. Until then, whenever half of
+    the stored values have been dropped, the remaining values are written to a temporary folder, so
+    that later steps read only those.
 
     Parameters
     ----------

@@ -241,7 +241,7 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     """FSA classifier ([1]_) that chooses the number of features from the data.
 
     The number of features (the size) is chosen by cross-validation or by an information criterion.
-    The model of this size minimises the same objective as the estimator without cross-validation.
+    The final model minimises the same objective as :class:`FSAClassifier`.
 
     Parameters
     ----------
@@ -250,19 +250,17 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     cv : int, splitter or None, default None
         Cross-validation splitter or number of folds; None means five folds.
     scoring : str, function or None, default None
-        scikit-learn scorer. The default is the negative log loss with probabilities clipped at
+        scikit-learn scorer. The default is the negative log loss with probabilities of at least
         0.001.
     criterion : {"cv", "ebic"}, default "cv"
-        Criterion that chooses the size. "cv" is cross-validation along one path per fold. "ebic" is
-        the extended Bayesian information criterion along a single path, which is several times
-        faster.
+        Criterion that chooses the size. "cv" is cross-validation with one :class:`FSAPath` per
+        fold. "ebic" is the extended Bayesian information criterion (EBIC) on a single path, which
+        is several times faster.
     rule : {"explained", "best", "one_se"}, default "explained"
         Rule that chooses the size from the mean scores. "explained" selects the smallest size that
         achieves 97% of the best size's improvement over a constant model. "best" selects the size
         with the best score. "one_se" selects the smallest size within one standard error of the
         best. If 0 is among the sizes, a constant model is chosen unless another size is better.
-        ``n_features_to_select="auto"`` and ``annealed select`` require an improvement of more than
-        one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSAClassifier`.
     refinement : object
@@ -281,9 +279,9 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     ebic_ : ndarray of shape (n_sizes,)
         Value of the information criterion at each size; only available with ``criterion="ebic"``.
     calibration_ : tuple of (float, float) or None
-        Slope a and flip rate f of the probabilities f + (1 - 2 f) / (1 + exp(-a score)), or
-        softmax(a scores) for more than two classes. They minimise the log loss on the held-out
-        rows. None with ``criterion="ebic"``.
+        Slope a and flip rate f (the assumed fraction of wrong labels) of the calibrated
+        probabilities: f + (1 - 2 f) / (1 + exp(-a score)) for two classes, softmax(a scores) for
+        more. Both minimise the log loss on the held-out rows. None with ``criterion="ebic"``.
     classes_, loss_, support_, coef_, intercept_, ridge_, refinement_
         As in :class:`FSAClassifier`.
 
@@ -312,7 +310,7 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     """FSA regressor ([1]_) that chooses the number of features from the data.
 
     The number of features (the size) is chosen by cross-validation or by an information criterion.
-    The model of this size minimises the same objective as the estimator without cross-validation.
+    The final model minimises the same objective as :class:`FSARegressor`.
 
     Parameters
     ----------
@@ -323,16 +321,14 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     scoring : str, function or None, default None
         scikit-learn scorer; by default, R^2.
     criterion : {"cv", "ebic"}, default "cv"
-        Criterion that chooses the size. "cv" is cross-validation along one path per fold. "ebic" is
-        the extended Bayesian information criterion along a single path, which is several times
-        faster.
+        Criterion that chooses the size. "cv" is cross-validation with one :class:`FSAPath` per
+        fold. "ebic" is the extended Bayesian information criterion (EBIC) on a single path, which
+        is several times faster.
     rule : {"explained", "best", "one_se"}, default "explained"
         Rule that chooses the size from the mean scores. "explained" selects the smallest size that
         achieves 97% of the best size's improvement over a constant model. "best" selects the size
         with the best score. "one_se" selects the smallest size within one standard error of the
         best. If 0 is among the sizes, a constant model is chosen unless another size is better.
-        ``n_features_to_select="auto"`` and ``annealed select`` require an improvement of more than
-        one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSARegressor`.
     refinement : object

@@ -76,7 +76,7 @@ class FSAParameters:
 
 
 class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParameters):
-    """Base class of the FSA estimators, with fitting, fitted attributes and scores.
+    """Base class for the FSA estimators.
 
     The estimators minimise, over the coefficients theta and the intercept,
 
@@ -91,9 +91,9 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     support_ : ndarray of shape (n_features,), bool
         Mask of the selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients of linear responses; 0 for columns that are not selected. It has the first
-        shape for ranking and for regression with one target. For two classes, it has a single row,
-        and for several classes or targets, it has one row for each.
+        Coefficients of linear responses; 0 for columns that are not selected. The first shape
+        applies to ranking and to regression with one target. Otherwise, there is a single row for
+        two classes, and one row per class or target for several.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept of each output.
     ridge_ : float
@@ -101,11 +101,12 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     refinement_ : str
         Description of the refinement and of the automatic settings.
     alternatives_ : dict of int to list of (int, float)
-        Up to five columns that could replace each selected column, each with the predicted relative
-        increase in the objective, in ascending order. Only increases below 0.05 are listed;
-        negative values are improvements. The candidates are columns that were dropped late. A group
-        is represented by its first column. The dict is empty for paths, out-of-core data, and fits
-        too large for Newton's method.
+        For each selected column, up to five columns that could replace it. Each is listed with the
+        predicted relative increase in the objective, which is negative for an improvement; the
+        smallest increase comes first, and only increases below 0.05 are included. The candidates
+        are the columns that annealing dropped last. A group is represented by its first column. The
+        dict is empty without refinement, for models of an :class:`FSAPath`, for out-of-core data,
+        and if Newton's method is too expensive.
     knots_ : ndarray of shape (k, n_bins + 1)
         Knots of each selected column in ascending order; only for piecewise-linear responses.
     responses_ : ndarray of shape (k, n_bins + 1, n_outputs)
@@ -151,7 +152,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Parameters
         ----------
         **options
-            Options of :func:`annealed.learners.plots.plot_coefficients` or
+            Options passed to :func:`annealed.learners.plots.plot_coefficients` or
             :func:`annealed.learners.plots.plot_responses`.
 
         Returns
@@ -190,7 +191,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         X : array or sparse matrix of shape (n_samples, n_features)
             Training data.
         y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
-            Labels of any type with at least two classes, or numbers in regression.
+            Class labels of any type (at least two classes), or numeric targets in regression.
         sample_weight : array of shape (n_samples,) or None, default None
             Row weights; None means equal weights.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
@@ -205,8 +206,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Raises
         ------
         ValueError
-            If y contains a single class, X contains NaN with linear responses, or a parameter is
-            out of range.
+            If y contains a single class, X contains NaN although the responses are linear, or a
+            parameter is out of range.
         """
         settings = self.fit_settings()
         with rollback_on_error(self):
@@ -291,7 +292,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
 
 
 class BatchEstimator(FSAEstimator):
-    """Base class of the FSA estimators that can also learn from batches of rows ([2]_).
+    """Base class for the FSA estimators that can also learn from batches of rows ([2]_).
 
     Batches require the squared loss and linear responses. The estimators store the moments of the
     columns and targets (8 M^2 bytes for M columns), and the result equals that of a fit on all
@@ -387,68 +388,69 @@ class BatchEstimator(FSAEstimator):
 class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     """Classifier that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
-    The classifier minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k
-    features with theta_j != 0.
+    The classifier minimises mean loss + prior(theta) + ridge ||theta||^2 subject to theta_j != 0
+    for exactly k features j.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
         Number k of features to select, or a fraction of the features in (0, 1]. If the constraints
         define groups, k is the number of groups. If k exceeds the number of features, all are
-        selected, and a warning is issued. "auto" minimises the extended BIC along one path. If
-        there are too few rows to estimate ten coefficients, "auto" instead minimises the loss in
-        five-fold cross-validation. It may select no features.
+        selected, with a warning. "auto" chooses k by the extended BIC (see :class:`FSAPath`) or,
+        with linear responses and fewer than 100 rows in the rarest class, by five-fold
+        cross-validation. The chosen k may be 0.
     loss : str or Loss, default "auto"
         Loss to minimise. With more than two classes, a margin loss is applied to the differences
-        between class scores, and all classes share one support.
+        between class scores, and all classes share the selected features.
 
         * "auto": "flipped_logistic" for two classes, "multinomial" for more than two;
         * "logistic": eq. (5) of [2]_; the multinomial loss for more than two classes;
-        * "flipped_logistic": logistic loss that is robust to a few wrong labels, with probabilities
-          from 0.02 to 0.98;
+        * "flipped_logistic": logistic loss that is robust to a few wrong labels; probabilities
+          range from 0.02 to 0.98;
         * "huberised_hinge": smooth hinge loss of a support vector machine, eq. (8) of [2]_;
         * "lorenz": loss with bounded influence for noisy labels, eq. (8) of [1]_;
         * "multinomial": cross-entropy of softmax scores;
         * "squared": squared error on labels -1 and +1;
         * a :class:`Loss` object.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
-        Response to each feature. "linear" is a coefficient times the value of the feature.
-        "piecewise" is ``PiecewiseLinear(n_bins=6)``, a piecewise-linear function of the value
-        ([2]_, section 4.1), which accepts NaN.
+        Response to each feature. "linear" is a coefficient times the feature's value. "piecewise"
+        is ``PiecewiseLinear(n_bins=6)``, a piecewise-linear function of the value ([2]_, section
+        4.1), which accepts NaN.
     constraints : Constraints or None, default None
         Groups, included and excluded columns, bounds and monotone responses.
     prior : Prior or None, default None
         Shrinkage and smoothness penalties, applied during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
-        Whether columns are scaled to variance one. If at most a tenth of the values of a sparse
-        matrix are stored, each variance is computed as if one more row were non-zero, and the final
-        ridge applies to the raw columns.
+        Whether columns are scaled to variance one. For very sparse matrices (at most 10% of entries
+        stored), the variances and the automatic ridge penalty are adjusted so that columns with few
+        non-zero values do not dominate.
     schedule : str, Schedule or function, default "inverse"
-        Annealing schedule: the number of features that remain after each step.
+        Annealing schedule: the number of features that remain after each step. A larger mu drops
+        features sooner.
 
         * "inverse" (eq. (3) of [1]_), "inverse_arxiv" (eq. (3) of [2]_), "exponential" or "linear".
-          By default, mu = 100 and there are 100 steps. For more than two classes and at least 400
-          rows, mu = 20 and there are 200 steps. With bounds or monotone responses, mu = 20 and
-          there are 500 steps;
-        * ``Schedule("inverse", mu=..., n_steps=...)``, where a larger mu drops features sooner;
-        * a function of (n_features, k, n_steps) that returns a non-increasing sequence of sizes,
-          ending with k.
+          The default is mu = 100 with 100 steps. For more than two classes and at least 400 rows,
+          it is mu = 20 with 200 steps. With bounds or monotone responses, it is mu = 20 with 500
+          steps;
+        * a :class:`Schedule` with other parameter values;
+        * a function that maps (n_features, k, n_steps) to the number of features after each step, a
+          non-increasing sequence ending with k.
     learning_rate : float or "auto", default "auto"
         Positive step size for standardised columns and mean gradients. "auto" is the loss's
-        ``default_step_size`` or, without one, the inverse Lipschitz constant of the gradient,
+        ``default_step_size`` or, if this is None, the inverse Lipschitz constant of the gradient,
         estimated by power iteration on the remaining columns.
     momentum : float or "auto", default "auto"
         Fraction of the previous step that is added to each step, in [0, 1). "auto" means 0.
     refinement : "auto", None or Refinement, default "auto"
         Refinement after annealing. None omits it, as in Algorithm 1 of [1]_. "auto" means
-        ``Refinement()``: feature exchanges if there are enough rows to distinguish supports, a
-        longer search for noisy labels, and a final fit with an automatic ridge.
+        ``Refinement()``: feature exchanges if there are enough rows, a longer search for noisy
+        labels, and a final fit with an automatic ridge penalty.
     fit_intercept : bool, default True
         Whether to fit an intercept.
     warm_start : bool, default False
         Whether ``fit`` starts from the previous coefficients if their shapes match.
     class_weight : dict, "balanced" or None, default None
-        Factor for the row weights of each class; "balanced" equalises their total weights.
+        Factor for the row weights of each class; "balanced" equalises the total class weights.
     random_state : int, RandomState or None, default None
         Random seed for the subsampling of data (see :func:`on_disk`, :func:`on_dask`).
     n_jobs : int or None, default None
@@ -491,7 +493,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     def encode(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None
     ) -> FitProblem:
-        """Validate the data of :meth:`fit` and encode the targets.
+        """Validate the arguments of :meth:`fit` and encode the targets.
 
         Parameters
         ----------
@@ -529,7 +531,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         y : array of shape (n_samples,)
             Targets of the batch.
         classes : array or None, default None
-            All labels of the stream; required for the first batch.
+            All labels that may occur in any batch; required for the first batch.
         sample_weight : array of shape (n_samples,) or None, default None
             Row weights; None means equal weights.
         forgetting : float, default 1.0
@@ -550,8 +552,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
             of earlier batches, or a label is not in ``classes``.
         """
         with rollback_on_error(self):
-            first = self._first_batch()
-            X, y = check_data(self, X, y, piecewise=False, reset=first)
+            X, y = check_data(self, X, y, piecewise=False, reset=self._first_batch())
             codes = stream_codes(self, y, classes)
             weight = check_sample_weight(sample_weight, X.shape[0])
             if self.class_weight is not None:
@@ -605,7 +606,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
         """Predict class probabilities.
 
-        Unless the loss is logistic or multinomial, the probabilities are scores mapped to (0, 1).
+        For losses other than the logistic, flipped logistic and multinomial losses, the
+        probabilities are the logistic function or softmax of the scores and are not calibrated.
 
         Parameters
         ----------
@@ -626,14 +628,14 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
 class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     """Regressor that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
-    The regressor minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k
-    features with theta_j != 0.
+    The regressor minimises mean loss + prior(theta) + ridge ||theta||^2 subject to theta_j != 0 for
+    exactly k features j.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
-        Number of features to select, as in :class:`FSAClassifier`. "auto" uses five-fold
-        cross-validation if there are too few rows to estimate 30 coefficients.
+        Number of features to select, as in :class:`FSAClassifier`, but "auto" uses cross-validation
+        if there are fewer than 150 rows.
     loss : str or Loss, default "auto"
         Loss to minimise.
 
@@ -644,8 +646,8 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         * "poisson" and "negative_binomial" (dispersion 1): for counts;
         * "gamma": for positive amounts; "tweedie" (power 1.5): for non-negative amounts that
           include zeros;
-        * "cox": for survival times. ``y`` is a structured array with a boolean event and a time, or
-          has two columns: the time, and 1 for an event or 0 for a censored row;
+        * "cox": for survival times. ``y`` is a structured array with a boolean event field and a
+          time field, or has two columns: the time, and 1 for an event or 0 for a censored row;
         * a :class:`Loss` object.
     response, constraints, prior, scaling : object
         As in :class:`FSAClassifier`.
@@ -687,7 +689,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     def encode(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None
     ) -> FitProblem:
-        """Validate the data of :meth:`fit` and encode the targets.
+        """Validate the arguments of :meth:`fit` and encode the targets.
 
         Parameters
         ----------
@@ -800,8 +802,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
             Predictions in the shape of the training targets. Losses with a log link predict the
             mean, and the Cox loss predicts the log relative hazard.
         """
-        scores = self._scores(X, offset)
-        predicted = self.loss_.inverse_link(scores)
+        predicted = self.loss_.inverse_link(self._scores(X, offset))
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
@@ -821,7 +822,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Returns
         -------
         float
-            R^2. For losses with a log link, it is the explained fraction of the deviance, and for
-            the Cox loss, the concordance index. Higher values are better.
+            R^2, the explained fraction of the deviance for losses with a log link, or the
+            concordance index for the Cox loss. Higher values are better.
         """
         return self.loss_.quality(y, self.predict(X, offset), sample_weight)

@@ -47,7 +47,7 @@ def solve(
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> Solution:
-    """Solve the problem for the size in the settings.
+    """Select features and fit the model for the size given in the settings.
 
     Parameters
     ----------
@@ -56,10 +56,10 @@ def solve(
     settings : FitSettings
         Settings with a numeric ``size``.
     start : (kept, coef, intercept) or None
-        Starting point of annealing, used if the shapes match. None means coefficients of zero and
-        the best constant as intercept.
+        Columns, coefficients and intercept with which annealing starts; ignored if the shapes do
+        not match. None means coefficients of zero and the best constant as intercept.
     callbacks : sequence of functions
-        Functions called as ``callback(step, state)`` after each step.
+        Functions called as ``callback(step, state)`` after each annealing step.
     """
     size = size_of(problem, settings)
     (solution,) = solve_path(problem, settings, np.array([size]), start=start, callbacks=callbacks)
@@ -96,10 +96,10 @@ def solve_path(
     callbacks: Sequence[StepCallback] = (),
     early_stop: bool = False,
 ) -> list[Solution]:
-    """Solve the problem for ascending ``sizes`` in one annealing run.
+    """Fit a model of each size in ``sizes`` (ascending) in one annealing run.
 
-    Size 0 denotes the best constant model. If ``early_stop`` is set, the path ends once the size
-    exceeds ten plus twice the size with the lowest information criterion so far.
+    Size 0 denotes the best constant model. If ``early_stop`` is set, the path ends at the first
+    size above 2 b + 10, where b is the size with the lowest information criterion so far.
     """
     with solving(problem, settings):
         design = make_design(
@@ -160,7 +160,7 @@ def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.nda
 
 @contextmanager
 def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
-    """Context manager for a fit, which limits the threads and locates non-finite values in X."""
+    """Context manager that limits the threads of a fit and locates non-finite values in X."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
         with problem_size(n_values(problem.X) * width, settings.n_threads):
@@ -355,8 +355,8 @@ def training_problems(
 ) -> Iterator[FitProblem]:
     """Return the problem on the training rows of each split.
 
-    Moments are summed over folds, so that the rows are read only once for all splits and for a
-    later fit on all rows.
+    If the fits require only the moments of the columns, these are summed over folds, so that the
+    rows are read only once for all splits and for a later fit on all rows.
     """
     tests = [test for _, test in splits]
     everything = np.sort(np.concatenate(tests))
@@ -388,7 +388,7 @@ def _on(moments: Moments, problem: FitProblem) -> FitProblem:
 
 
 def with_class_counts(problem: FitProblem) -> FitProblem:
-    """Set the number of rows in the rarest class, given targets encoded as -1 and +1."""
+    """Update ``facts.n_rarest`` of a problem with targets encoded as -1 and +1."""
     if problem.classification:
         positive = 0.5 * (problem.weight @ (1.0 + problem.y))
         problem.facts = replace(

@@ -1,4 +1,4 @@
-"""Models of many sizes from one annealing run."""
+"""Models with different numbers of features (sizes) from one annealing run."""
 
 import copy
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from .problem import fitted_attributes
 
 
 class FSAPath(MetaEstimatorMixin, BaseEstimator):
-    """Models of many sizes from one annealing run.
+    """Models with different numbers of features (sizes) from one annealing run.
 
     Each model minimises the same objective as an estimator of that size. Annealing passes through
     every size, so a path costs little more than a single fit. At each size in ``sizes``, the model
     is refitted to the remaining features. With ``Refinement(exchange=True)``, some of them are also
-    exchanged for features that were dropped late.
+    exchanged for recently dropped features.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         fifth each, up to a third of the number of rows and at most 300.
     exchange : bool, default False
         Whether to exchange features at each size, as in a single fit, if this takes at most about
-        ten milliseconds.
+        ten milliseconds per size.
     trajectory : bool, default False
         Whether to store the coefficients after every step for ``plot_path``.
 
@@ -56,8 +56,9 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     loss_curve_ : ndarray of shape (n_steps,)
         Mean training loss before each annealing step.
     trajectory_ : list of (ndarray, ndarray)
-        The m remaining features, and their standardised coefficients, of shape (m, width,
-        n_outputs), after each step; empty unless ``trajectory=True``.
+        For each step, the indices of the m remaining features and their standardised coefficients,
+        of shape (m, width, n_outputs), with ``width`` coefficients per feature and output. The list
+        is empty unless ``trajectory=True``.
     n_features_in_ : int
         Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -183,7 +184,8 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         **options
-            Options of :func:`annealed.learners.plots.plot_path`, such as ``against`` and ``ax``.
+            Options passed to :func:`annealed.learners.plots.plot_path`, such as ``against`` and
+            ``ax``.
 
         Returns
         -------
@@ -195,7 +197,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     def score_path(
         self, X: Any, y: Any, scoring: str | Callable | None = None, **score_params: Any
     ) -> np.ndarray:
-        """Compute the score of every size on new data.
+        """Compute the score of every model on new data.
 
         Parameters
         ----------
@@ -211,7 +213,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_sizes,)
-            Score of each size.
+            Score of the model of each size.
         """
         check_is_fitted(self, "sizes_")
         scorer = check_scoring(self.estimator, scoring)

@@ -83,18 +83,17 @@ MAX_ROWS_HELD_OUT = 1000  # maximum rows for choosing exchanges by folds
 
 @dataclass(frozen=True)
 class Facts:
-    """Properties of a problem that determine the plan of a fit.
+    """Properties of a problem that determine the :class:`Plan` for a fit.
 
     Attributes
     ----------
     loss : Loss
-        Loss function; the rules use attributes such as ``pointwise``, ``has_curvature`` and
-        ``is_quadratic``.
+        Loss function.
     classification : bool
         Whether the targets are classes.
     n_samples, n_features, n_units, n_outputs : int
-        Number of rows, number of selectable columns, number of groups (or of columns without
-        groups), and number of outputs.
+        Number of rows, number of selectable columns, number of groups (or, if there are none, of
+        selectable columns), and number of outputs.
     n_rows : float
         Sum of the row weights.
     n_rarest : float
@@ -160,13 +159,13 @@ class Plan:
     keeps_sparse : bool
         Whether Newton's method uses the sparse columns without converting them to a dense matrix.
     raw_ridge : bool
-        Whether an automatic ridge penalty applies in raw column units, so that columns with few
-        non-zeros (such as rare words) do not dominate.
+        Whether an automatic ridge penalty applies to the coefficients of the raw columns, so that
+        columns with few non-zeros (such as rare words) do not dominate.
     search : bool
         Whether exchanges are followed by a longer search if the labels appear to be noisy.
     checks_swaps : bool
-        Whether exchanges may overfit, so that the fit with exchanges is compared with a fit that
-        uses shrinkage instead.
+        Whether to compare the fit with exchanges, which may overfit, with a fit that uses shrinkage
+        instead.
     alternatives : bool
         Whether to list alternatives to the selected features.
     discriminant : bool
@@ -205,12 +204,12 @@ def decide(
     Parameters
     ----------
     facts : Facts
-        Facts about the problem.
+        Properties of the problem.
     settings : FitSettings
         Settings of the fit.
     n_columns : float, default 0.0
-        Number of selected columns of the design: the number of features times the width of a
-        response.
+        Number of columns of the model: the number of selected features times the number of columns
+        per feature.
     along_path : bool, default False
         Whether the model is one of many along a path. Passes over all columns are then avoided, and
         features are exchanged only if the settings require it.
@@ -218,7 +217,7 @@ def decide(
     Returns
     -------
     Plan
-        Plan of the fit.
+        Plan for the fit.
     """
     loss, given = facts.loss, settings.refinement
     supported, linear = facts.supported_coefficients, settings.response is None
@@ -359,7 +358,7 @@ def _newton_cost(facts: Facts, n_columns: float, sparse: bool = False) -> float:
 
 
 def condenses(facts: Facts) -> bool:
-    """Return whether a fit with the squared loss uses moments instead of the rows.
+    """Return whether a fit with the squared loss uses the columns' moments instead of the rows.
 
     Both methods give the same model, up to rounding.
     """
@@ -386,9 +385,9 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
     Parameters
     ----------
     facts : Facts
-        Facts about the problem.
+        Properties of the problem.
     size, n_columns : int
-        Number of selected units, and number of columns of the design.
+        Number of selected features or groups, and number of columns of the model.
     gain : float
         Decrease in deviance due to the exchanges.
     residual : float
@@ -403,10 +402,10 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
 
 
 def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:
-    """Return the settings that cross-validation compares: one with exchanges, one with shrinkage.
+    """Return the two settings that cross-validation compares: exchanges and shrinkage.
 
-    Both settings are used for the folds and for all rows, even if there are too few rows for
-    exchanges.
+    Each setting fixes ``few_rows``, so that the folds and the fit on all rows use the same method.
+    If the user has fixed the method, only the given settings are returned.
     """
     given = settings.refinement
     if not settings.chooses_ridge or given is None or isinstance(given.exchange, bool):

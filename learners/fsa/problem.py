@@ -59,7 +59,8 @@ class FitProblem:
     groups : ndarray of shape (n_features,), int, or None
         Index of each feature's group.
     allowed : ndarray of int or None
-        Selectable columns; None for all. A feature is an index into this array.
+        Indices of the selectable columns; None if all are selectable. Features are numbered by
+        their position in this array.
     included : ndarray of shape (n_features,), bool, or None
         Mask of the included features.
     bounds : (ndarray, ndarray) or None
@@ -72,16 +73,16 @@ class FitProblem:
     n_rows : float
         Sum of the row weights.
     n_features, n_units, n_included : int
-        Number of selectable columns, number of groups (or of columns without groups), and number of
-        included groups.
+        Number of selectable columns, number of groups (or, if there are none, of selectable
+        columns), and number of included groups or columns.
     columns_per_unit : float
         Mean number of columns per group; 1 without groups.
     bounded : bool
         Whether any coefficient is bounded or any response is monotone.
     facts : Facts
-        Input of the rules in ``policy``.
+        Properties that determine the plan for the fit.
     moments : Moments or None
-        Moments of all rows, once they are computed.
+        Moments of all rows; None until they are computed.
     """
 
     X: Any
@@ -168,9 +169,9 @@ class FitProblem:
         return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
 
     def bounds_of(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray, ...]:
-        """Return the bounds on the standardised coefficients, of shape (k, 1, 1).
+        """Return the bounds on the standardised coefficients of the k features ``kept``.
 
-        The design contains only the k features ``kept``.
+        The bounds have shape (k, 1, 1). ``design`` contains only these features.
         """
         unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
@@ -189,8 +190,8 @@ class FitProblem:
     ) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
         """Return the basis and bounds for :func:`bounded_fit`.
 
-        A monotone response is the sum of its first value and increments that all have the same
-        sign.
+        With monotone responses, the coefficients in this basis are the first value of each response
+        and its increments, which the bounds restrict to one sign.
         """
         if self.monotone is None:
             return None, self.bounds_of(kept, design)
@@ -254,7 +255,7 @@ class FitProblem:
 def fit_problem(
     estimator: Any, X: Any, targets: np.ndarray, weight: np.ndarray, **facts: Any
 ) -> FitProblem:
-    """Return the problem that an estimator solves on validated data, with its constraints."""
+    """Return the problem, with constraints, that an estimator solves on validated data."""
     names, allowed = getattr(estimator, "feature_names_in_", None), varying_columns(X, weight)
     problem = FitProblem(X, targets, estimator.loss_, weight, names=names, allowed=allowed, **facts)
     if estimator.constraints is None:
@@ -266,8 +267,8 @@ def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
     """Return the columns of in-memory data that vary over the rows of positive weight.
 
     The schedule, the automatic choice of the size and the information criteria depend on the number
-    of these columns. The result is None if all columns vary or all are constant. Later rows are
-    read only for columns that are constant so far, so the first rows suffice for most data.
+    of these columns. The result is None if all columns vary or all are constant. Rows are read in
+    blocks, and only for columns that have been constant so far.
 
     Examples
     --------
@@ -368,7 +369,7 @@ def _pair(pair: Any) -> tuple[float, float]:
 
 @dataclass
 class Solution:
-    """Model of one size: its features in ascending order, their coefficients, and the objective."""
+    """Fitted model: its features in ascending order, their coefficients, and the objective."""
 
     kept: np.ndarray
     coef: np.ndarray

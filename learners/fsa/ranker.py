@@ -16,8 +16,8 @@ from .problem import FitProblem, check_data, fit_problem
 class FSARanker(FSAEstimator):
     """Ranker that selects exactly k features by annealing ([1]_; [2]_, section 5).
 
-    The ranker minimises mean pairwise loss + prior(theta) + ridge ||theta||^2 subject to exactly k
-    features with theta_j != 0. There is no intercept, since it would not affect the order.
+    The ranker minimises mean pairwise loss + prior(theta) + ridge ||theta||^2 subject to theta_j !=
+    0 for exactly k features j. There is no intercept, since it would not affect the order.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ class FSARanker(FSAEstimator):
         Raises
         ------
         ValueError
-            If no pair of items expresses a preference, X contains NaN with linear responses, or a
-            parameter is out of range.
+            If no pair of items expresses a preference, X contains NaN although the responses are
+            linear, or a parameter is out of range.
         """
         settings = self.fit_settings()
         with rollback_on_error(self):
@@ -115,7 +115,7 @@ class FSARanker(FSAEstimator):
         pairs: Any = None,
         sample_weight: Any = None,
     ) -> FitProblem:
-        """Validate the data of :meth:`fit` and encode the targets.
+        """Validate the arguments of :meth:`fit` and encode the targets.
 
         Parameters
         ----------

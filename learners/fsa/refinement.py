@@ -37,12 +37,12 @@ def refine(
     along_path: bool = False,
     previous: Solution | None = None,
 ) -> Solution:
-    """Refine the solution of one size.
+    """Refine the solution for one size.
 
     Parameters
     ----------
     design : Design
-        Design of all features.
+        Design with all features.
     state : Annealed
         Final state of annealing.
     problem : FitProblem
@@ -55,7 +55,8 @@ def refine(
         Whether the model is one of many along a path. Passes over all columns are then avoided, and
         features are exchanged only if the settings require it.
     previous : Solution or None, default None
-        Solution of the previous size; its ridge is the initial guess.
+        Solution for the previous size on the path; its ridge is the initial guess for the new
+        ridge.
     """
     facts, width = problem.facts, design.width
     plan = decide(facts, settings, len(state.kept) * width, along_path=along_path)

@@ -31,8 +31,8 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     """Score card for two classes: k rules such as ``age >= 60``, each with integer points.
 
     Annealing (:class:`FSAClassifier`) with the logistic loss selects k rules from all thresholds of
-    all columns. Their coefficients are multiplied by many scales and rounded to integers, as in
-    [1]_. To minimise the loss, the best of these integers are then changed in steps of one. A
+    all columns. The coefficients are multiplied by a range of factors and rounded to integers, as
+    in [1]_. The best rounded coefficients are then changed in steps of one to minimise the loss. A
     logistic curve maps the total of the points to a probability, as in [2]_.
 
     Parameters
@@ -51,7 +51,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     classes_ : ndarray of shape (2,)
         Class labels in ascending order. Positive points favour the second class.
     rule_columns_ : ndarray of shape (k,), int
-        Column of each rule, in ascending order.
+        Column index of each rule; the rules are sorted by column.
     rule_thresholds_ : ndarray of shape (k,)
         Threshold of each rule. A rule holds for values >= its threshold; NaN denotes the rule ``is
         missing``.
@@ -105,9 +105,9 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Rows, which may contain NaN.
+            Training data; may contain NaN.
         y : array of shape (n_samples,)
-            Labels of two classes.
+            Class labels; exactly two classes.
         sample_weight : array of shape (n_samples,) or None, default None
             Row weights; None means equal weights.
 
@@ -242,7 +242,7 @@ def candidate_rules(
     Returns
     -------
     columns : ndarray of shape (n_rules,), int
-        Column of each rule, in ascending order.
+        Column index of each rule; the rules are sorted by column.
     thresholds : ndarray of shape (n_rules,)
         Threshold of each rule. The thresholds of a column exceed its minimum and are in ascending
         order. NaN denotes the rule ``is missing`` for a column that contains NaN.

@@ -31,10 +31,11 @@ class Constraints(BaseEstimator):
         linear responses, and they disable feature exchanges.
     monotone : dict or array of shape (n_features,), or None, default None
         Directions in which scores may change with the columns, given as ``{column: direction}`` or
-        as one value per column: +1 (non-decreasing), -1 (non-increasing) or 0 (either). A linear
-        response has a coefficient of this sign. A piecewise-linear response is monotone, except for
-        the response to NaN. With two classes, the direction refers to the score of the second
-        class. Monotone columns require one output and disable feature exchanges.
+        as one value per column: +1 (non-decreasing), -1 (non-increasing) or 0 (either). The
+        coefficient of a linear response has this sign or is 0. A piecewise-linear response is
+        monotone, except for the response to NaN. With two classes, the direction refers to the
+        score of the second class. Monotone columns require one output and disable feature
+        exchanges.
 
     Examples
     --------
@@ -73,24 +74,23 @@ class Refinement(BaseEstimator):
     exchange : {"auto", True, False, "cv"}, default "auto"
         Whether to exchange selected features for other features as long as the objective decreases.
 
-        * "auto": exchange if this takes at most about a second and there are enough rows per
-          coefficient, that is, ten rows of the rarest class, or five rows with numeric targets.
-          With fewer than 1,000 numeric targets, the gain must also exceed a multiple of the penalty
-          for a support in the extended Bayesian information criterion. The multiple is 2.6 sqrt(k /
-          rows) for a weak signal, and 1 for a strong signal if there are fewer than 150 rows and
-          fewer than ten per coefficient. With too few rows, annealing uses a ridge instead (0.01,
-          or 0.1 for the squared loss), which selects the common signal of correlated columns;
+        * "auto": exchange if this takes at most about a second and there are enough rows: for each
+          coefficient, ten rows of the rarest class or, with numeric targets, five rows. With too
+          few rows, annealing instead uses a ridge penalty (0.01, or 0.1 for the squared loss), so
+          that correlated columns share their weight. With numeric targets and fewer than 1,000
+          rows, exchanges that decrease the deviance too little are discarded in favour of this
+          ridge fit;
         * True or False: always or never;
         * "cv": like "auto", but three-fold cross-validation chooses between exchanges and shrinkage
           if there are at most 1,000 rows.
     ridge : float or "auto", default "auto"
         Non-negative factor s of the penalty ``s * ||theta||^2`` on standardised coefficients in the
         final fit. For the squared loss, "auto" minimises the generalised cross-validation score.
-        For other losses, it minimises the approximate deviance with one row (in ranking, one query)
-        left out. A prior with shrinkage replaces "auto".
+        For other losses, it minimises the approximate leave-one-out deviance; in ranking, queries
+        or items are left out. "auto" has no effect if the prior has shrinkage.
     search : {"auto", False}, default "auto"
-        Whether to continue with a longer search, which removes and adds features in rounds, for two
-        classes with noisy labels.
+        Whether a longer search, which removes and adds features in rounds, follows the exchanges.
+        With "auto", it does so for two classes if the labels appear to be noisy.
     discriminant : bool, default False
         Whether to average the scores with those of linear discriminant analysis with shrunken
         covariance on the same features. This reduces the error if several classes have few rows
@@ -141,7 +141,8 @@ class FitSettings:
     standardize : bool
         Whether to standardise the columns.
     schedule : function
-        Function of the number of features, the size and the number of steps.
+        Function that maps the number of features, the size and the number of steps to the number of
+        features after each step.
     n_steps : int
         Number of annealing steps.
     named_schedule : bool
@@ -150,11 +151,10 @@ class FitSettings:
     learning_rate : float or None
         Step size; None means the default of the loss.
     momentum, auto_momentum : float or None, float
-        Momentum, and the default momentum, which is used if the first is None. For losses whose
-        default step size exceeds the limit set by their curvature, 0 is used instead of the
-        default.
+        Momentum, where None means the default, and the default momentum. For losses whose default
+        step size exceeds the limit set by their curvature, None means 0.
     refinement : Refinement or None
-        Refinement after annealing; None for the algorithm of the paper.
+        Refinement after annealing; None for no refinement.
     fit_intercept : bool
         Whether to fit an intercept.
     random_state : int, RandomState or None
@@ -174,7 +174,8 @@ class FitSettings:
     names_alternatives : bool
         Whether to compute ``alternatives_``.
     exchange_along_path : bool
-        Whether to exchange features at each size of a path if this takes about ten milliseconds.
+        Whether to exchange features at each size of a path if this takes at most about ten
+        milliseconds.
     chooses_ridge : bool
         Whether the ridge penalty is chosen automatically.
     fit_prior, ridge : Prior or None, float
@@ -235,7 +236,8 @@ class FitSettings:
         tasks : tuple of str
             Tasks whose losses are valid.
         mu, momentum, n_bins
-            Values used for parameters that are "auto" or given by name.
+            Parameter mu of a schedule given by name, default momentum, and number of bins of a
+            response given by name.
         title : str
             Title of the progress bar if the fit is verbose.
 

@@ -218,14 +218,15 @@ def held_out(
     problem : FitProblem
         Problem to solve.
     settings : FitSettings
-        Settings of the fits. Exchanges chosen by cross-validation start from a separate annealing
-        run for each size.
+        Settings of the fits. If ``few_rows`` is False, each size has a separate annealing run;
+        otherwise, one run passes through all sizes.
     splits : sequence of (ndarray of int, ndarray of int)
         For each fold, the rows to fit and the rows to score.
     sizes : ndarray of int
         Numbers of features, in ascending order.
     score : function
-        Function of the training problem, a solution and the rows to score.
+        Function called with the training problem, a solution and the rows to score; it returns the
+        score.
     """
     scores = np.empty((len(splits), len(sizes)))
     silent = replace(settings, title=None, names_alternatives=False)

@@ -18,12 +18,12 @@ def calibrate(
 ) -> tuple[float, float]:
     """Estimate the slope and the flip rate that convert scores to calibrated probabilities.
 
-    With slope a and flip rate f, the probabilities are f + (1 - 2 f) / (1 + exp(-a score)) for two
-    classes and softmax(a scores) for more than two. The two constants minimise the mean log loss
-    plus a weak penalty 2 / n (ln a)^2, where n is the number of rows that the weights represent.
-    There is no intercept, so the predicted labels do not change. For two classes, the flip rate is
-    at least 1 / (2 n), or 0.0025 with fewer than 200 rows, since a sample without errors does not
-    prove that errors never occur.
+    With slope a and flip rate f (the assumed fraction of wrong labels), the probabilities are f +
+    (1 - 2 f) / (1 + exp(-a score)) for two classes and softmax(a scores) for more than two. The
+    slope and flip rate minimise the mean log loss plus a weak penalty 2 / n (ln a)^2, where n is
+    the effective number of rows. There is no intercept, so the predicted labels do not change. For
+    two classes, the flip rate is at least 1 / (2 n), or 0.0025 with fewer than 200 rows, since a
+    sample without errors does not prove that errors never occur.
 
     Parameters
     ----------

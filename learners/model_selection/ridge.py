@@ -42,11 +42,11 @@ class LeftOut:
         Sum of the row weights. A row of weight w counts as w copies, which are left out one at a
         time.
     parts : list of (ndarray, float) or None
-        In ranking, the pairs of each query (or item), and the fraction of their weight that is due
-        to one copy.
+        In ranking, the pairs of each query (or item), and the fraction of their weight to leave
+        out; None means single rows. See :meth:`.Loss.parts`.
     optimism : float
-        Factor by which the excess loss of held-out rows is multiplied. It exceeds 1 if the columns
-        were selected on the same rows.
+        Factor for the difference between the held-out loss and the training loss. It exceeds 1 if
+        the columns were selected on the same rows.
     """
 
     n_rows: float
@@ -87,8 +87,8 @@ def choose_ridge(
     left_out : LeftOut
         Parts to leave out.
     few_rows : bool
-        Whether to try the ridges in descending instead of ascending order. The search may stop
-        early.
+        Whether there are few rows. The ridges are then tried in descending instead of ascending
+        order. The search ends when the estimate no longer improves.
     near : float or None, default None
         Ridge from which the search starts, such as the one chosen for a support of similar size.
     until_stationary : bool, default True
@@ -229,7 +229,7 @@ def raw_units(inverse_scale: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (p,)
-        Factors for the standardised columns.
+        Factor for each standardised column.
     """
     unit = np.where(inverse_scale > 0, 1.0 / np.where(inverse_scale > 0, inverse_scale, 1.0), 1.0)
     return unit / np.sqrt(np.mean(unit**2))
@@ -281,7 +281,7 @@ def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float
     Parameters
     ----------
     problem : SupportProblem
-        Problem of the fit.
+        Problem that was fitted.
     fit : Fit
         Fit of ``problem``.
     left_out : LeftOut

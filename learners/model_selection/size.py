@@ -60,12 +60,14 @@ def ebic(
 ) -> float:
     """Compute -2 log likelihood + degrees ln(n_samples) + 2 gamma ln C(n_units, k), as in [1]_.
 
+    C(n, k) denotes the number of subsets of size k of n features.
+
     Parameters
     ----------
     value : float
         Mean loss. The term -2 log likelihood is twice the sum of the losses, which is exact for
-        logistic losses. If the dispersion is unknown, like the variance for the squared loss, the
-        term is n_samples ln(2 value).
+        logistic losses. If the dispersion is unknown, such as the variance for the squared loss,
+        the term is n_samples ln(2 value).
     n_samples : float
         Number of rows.
     k, n_units : int
@@ -75,7 +77,7 @@ def ebic(
     unknown_dispersion : bool
         Whether the dispersion is estimated; see :class:`.Loss`.
     gamma : float, default 1.0
-        Weight of the penalty for the number of possible supports; 0 means the BIC.
+        Weight of the penalty for the number of possible supports; 0 gives the BIC.
 
     Returns
     -------
@@ -111,21 +113,21 @@ def support_price(k: int, n_units: int) -> float:
 def choose_size(
     losses: np.ndarray, rule: str = "explained", constant: np.ndarray | None = None
 ) -> int:
-    """Choose a size by its held-out losses.
+    """Choose a size by the held-out losses.
 
     Parameters
     ----------
     losses : ndarray of shape (n_folds, n_sizes)
-        Mean loss, or negative score, of the held-out rows in each fold, for ascending sizes. Ties
-        (up to ``EQUAL``) favour the smaller size.
+        Mean loss, or negative score, of the held-out rows in each fold, for ascending sizes. If
+        losses differ only by rounding, the smaller size is chosen.
     rule : {"explained", "best", "one_se"}, default "explained"
-        Rule that chooses the size. "explained" selects the smallest size that achieves 97%
-        (``SHARE``) of the best size's improvement over a constant model. "best" selects the size
-        with the lowest mean loss. "one_se" selects the smallest size whose mean loss is within one
-        standard error, over the folds, of the lowest.
+        Rule that chooses the size. "explained" selects the smallest size that achieves 97% of the
+        best size's improvement over a constant model. "best" selects the size with the lowest mean
+        loss. "one_se" selects the smallest size whose mean loss is within one standard error, over
+        the folds, of the lowest.
     constant : ndarray of shape (n_folds,) or None, default None
-        Losses of a constant model, required by "explained". If they are missing, or if no size
-        improves on them, the rule is "best".
+        Losses of a constant model, used by "explained". If they are None, or if no size improves on
+        them, "explained" chooses the same size as "best".
 
     Returns
     -------

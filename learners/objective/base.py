@@ -14,22 +14,21 @@ SecondOrder = tuple[float, np.ndarray, list[HessianProduct]]  # value, gradient,
 
 
 def effective_rows(weight: np.ndarray) -> float:
-    """Return the number of rows that the weights represent.
+    """Return the effective number of rows for given row weights.
 
-    The result is the sum of the weights if they may be counts, that is, if any weight is at least
-    1. Otherwise, it is the effective number ``(sum w)^2 / sum w^2``.
+    If any weight is at least 1, the weights may be counts, and the result is their sum. Otherwise,
+    it is ``(sum w)^2 / sum w^2``.
     """
     total = float(weight.sum())
     return total if weight.max() >= 1.0 else float(1.0 / np.sum((weight / total) ** 2))
 
 
 def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.ndarray:
-    """Compute the penalty of each unit for having more coefficients than the smallest unit.
+    """Compute penalties for features or groups (units) with more coefficients than others.
 
-    The penalty is the expected decrease of the mean loss due to coefficients that have no true
-    effect. A single such coefficient decreases the loss by ``dispersion / (2 n_rows)``. Each of
-    several coefficients decreases it by more, as if there were fewer rows [1]_. Units of equal size
-    have no penalty.
+    Coefficients without a true effect also decrease the mean loss. The penalty is the expected
+    decrease for m such coefficients, ``dispersion m / (2 (n_rows - m))``, where the denominator is
+    at least ``n_rows`` [1]_, minus that for the smallest unit.
 
     Parameters
     ----------
@@ -38,7 +37,7 @@ def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.
     n_rows : float
         Number of rows; see :func:`effective_rows`.
     dispersion : float, default 1.0
-        Ratio of the target variance to the variance that the loss assumes, summed over outputs.
+        Ratio of the residual variance to the variance that the loss assumes, summed over outputs.
 
     Returns
     -------
@@ -100,10 +99,10 @@ class Loss(BaseEstimator):
     max_curvature : float
         Upper bound on the second derivative with respect to a score; infinite if unbounded.
     default_step_size : float or None
-        Step size of annealing for standardised columns and mean gradients, chosen on the synthetic
-        data of Barbu et al. (2017). None means the inverse Lipschitz constant of the gradient,
-        estimated by power iteration. Margin losses have bounded slopes and tolerate much longer
-        steps than the squared loss, for which such steps would diverge.
+        Step size for annealing with standardised columns and mean gradients, chosen on the
+        synthetic data of Barbu et al. (2017). None means the inverse Lipschitz constant of the
+        gradient, estimated by power iteration. Margin losses have bounded slopes and tolerate much
+        longer steps than the squared loss, for which such steps would diverge.
     pointwise : bool
         Whether row i of the gradient depends only on row i of the scores, so that rows can be
         processed in blocks.
@@ -133,8 +132,8 @@ class Loss(BaseEstimator):
         Whether the loss is a negative log likelihood with dispersion 1. Otherwise, :meth:`charges`
         estimates the dispersion from the residuals.
     unknown_dispersion : bool
-        Whether the loss is half a deviance in units of an unknown dispersion. Information criteria
-        estimate the dispersion by the mean loss.
+        Whether the loss is half a deviance that must be divided by an unknown dispersion to give a
+        negative log likelihood. Information criteria estimate the dispersion from the mean loss.
     """
 
     name: str = ""

@@ -35,8 +35,8 @@ class ChainLoss(JointLoss):
     Notes
     -----
     ``y`` is one-hot encoded. The weight of a sequence is the mean of ``sample_weight`` over its
-    rows. The value is the weighted sum over sequences, so equal weights 1 / n give the mean over
-    rows.
+    rows. The value is the weighted sum over sequences, so equal weights 1 / n for n rows give the
+    mean over rows.
 
     References
     ----------

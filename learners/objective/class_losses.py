@@ -45,8 +45,8 @@ class VapnikLoss(Loss):
     """Multiclass loss derived from a binary loss.
 
     The loss is the mean of ``base(f_y - f_c)`` over all classes c other than y. Targets are one-hot
-    encoded. With two classes, the loss equals ``base`` with the score f_1 - f_0. For the hinge
-    loss, this is the multiclass support vector machine of Vapnik and of Weston and Watkins.
+    encoded. With two classes, the loss equals ``base`` applied to the score f_1 - f_0. For the
+    hinge loss, this is the multiclass support vector machine of Vapnik and of Weston and Watkins.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ class SquaredLoss(RowLoss):
 
 
 class _Logistic(MarginLoss):
-    """Base class of the logistic losses, with value, gradient and curvature in one pass."""
+    """Base class for the logistic losses, with value, gradient and curvature in one pass."""
 
     tasks = frozenset({"binary", "multiclass", "online"})
     max_curvature = 0.25
@@ -176,7 +176,7 @@ class HuberisedHingeLoss(MarginLoss):
     Parameters
     ----------
     h : float, default 0.1
-        Positive half-width of the quadratic part around margin 1; the authors' code uses 0.1.
+        Positive half-width of the quadratic part around margin 1.
 
     References
     ----------
@@ -315,9 +315,13 @@ class HingeLoss(MarginLoss):
 
 
 class ExponentialLoss(MarginLoss):
-    """Exponential loss exp(-y f) of boosting, for target y and score f; Ma (thesis), eq. (2.5).
+    """Exponential loss exp(-y f) of boosting, for target y and score f; [1]_, eq. (2.5).
 
-    Its curvature is unbounded, so no fixed step size is safe.
+    The curvature is unbounded, so no fixed step size is safe.
+
+    References
+    ----------
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", thesis, Columbia University.
     """
 
     name = "exponential"
@@ -409,7 +413,7 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def pointwise_loss(loss: str | Loss) -> Loss:
-    """Return the loss like :func:`get_loss`, but only if it is pointwise.
+    """Return the result of :func:`get_loss` after checking that the loss is pointwise.
 
     Parameters
     ----------
@@ -435,7 +439,7 @@ def pointwise_loss(loss: str | Loss) -> Loss:
 
 
 def regression_loss(loss: str | Loss) -> Loss:
-    """Return the loss like :func:`get_loss`, but only if it is suitable for regression.
+    """Return the result of :func:`get_loss` after checking that the loss suits regression.
 
     The targets of such a loss are numbers or censored times.
 

@@ -12,7 +12,7 @@ from .base import RowLoss
 class MeanLoss(RowLoss):
     """Half the deviance of a target with mean exp(f) and variance exp(f) ** ``power`` for score f.
 
-    This is the base class of losses with a log link. The loss is convex in f for powers from 1 to
+    This is the base class for losses with a log link. The loss is convex in f for powers from 1 to
     2.
 
     References

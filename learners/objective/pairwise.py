@@ -119,8 +119,8 @@ class PairwiseLogisticLoss(Loss):
         Returns
         -------
         list of (ndarray of int, float)
-            Positions in ``pairs`` and, for each list of positions, the fraction of their weight to
-            leave out. For an item, this fraction corresponds to one copy.
+            For each query or item, the positions of its pairs in ``pairs`` and the fraction of
+            their weight to leave out: 1 for a query, and 1 / max(1, w) for an item of weight w.
         """
         pairs = np.asarray(self.pairs)
         present = np.flatnonzero((weight[pairs] > 0).all(axis=1))

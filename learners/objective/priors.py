@@ -17,10 +17,12 @@ class Prior(BaseEstimator):
     Parameters
     ----------
     shrinkage : float, default 0.0
-        Non-negative factor lambda of ``lambda ||beta_j||^2``, eqs. (13) and (19) of [1]_. As in all
-        ridge penalties of the solvers, there is no factor of one half.
+        Non-negative factor lambda of ``lambda ||beta_j||^2``, where beta_j are the coefficients of
+        feature j; eqs. (13) and (19) of [1]_. As in all ridge penalties of the solvers, there is no
+        factor of one half.
     second_order : float, default 0.0
-        Non-negative factor c of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13).
+        Non-negative factor c of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, where beta_k is
+        the coefficient of knot k; eq. (13).
     total_variation : float, default 0.0
         Non-negative factor q of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), where h is the Huber
         function with half-width ``huber``.

@@ -211,7 +211,7 @@ def concordance(y: np.ndarray, risk: np.ndarray) -> float:
     """Compute Harrell's concordance index.
 
     The index is the fraction of comparable pairs in which the row that died earlier has the higher
-    predicted risk; ties in risk count one half. A pair is comparable if the earlier of its times is
+    predicted risk; ties in risk count one half. A pair is comparable if its earlier time is that of
     a death. At equal times, a death precedes a censored row.
 
     Parameters

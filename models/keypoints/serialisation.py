@@ -296,8 +296,11 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     rigid = RigidModel(read("faces/shape/rigid", np.float64, (len(points), 3)))
     templates = read("faces/shape/templates", np.float64, (None, None, 2))
     slope, offset = read("faces/scores", np.float64, (2, None))
-    expected = (n_anchors, len(points)), (n_anchors, n_anchors + 1)
-    if not len(templates) or templates.shape[1] not in expected[0] or len(slope) not in expected[1]:
+    if (
+        not len(templates)
+        or templates.shape[1] not in (n_anchors, len(points))
+        or len(slope) not in (n_anchors, n_anchors + 1)
+    ):
         raise ValueError(
             f"faces has {len(templates)} templates of {templates.shape[1]} points and scores of "
             f"{len(slope)} keypoints; expected at least one template of {n_anchors} or "

@@ -78,10 +78,8 @@ def draw_symbols(
         cv2.rectangle(canvas, (x0, y0), (x1, y1), _OTHER, 1, cv2.LINE_AA, shift)
         at = (max(x0 >> shift, 0), max((y0 >> shift) - 4, 12))
         number = "" if instance.person is None else f"{instance.person}:  "
-        cv2.putText(
-            *(canvas, f"{number}{instance.probability:.2f}", at, cv2.FONT_HERSHEY_SIMPLEX),
-            *(0.4, _OTHER, 1, cv2.LINE_AA),
-        )
+        text = f"{number}{instance.probability:.2f}"
+        cv2.putText(canvas, text, at, cv2.FONT_HERSHEY_SIMPLEX, 0.4, _OTHER, 1, cv2.LINE_AA)
         for x, y in instance.landmarks if landmarks else ():
             circle(x, y, 1.5, _OTHER, -1)
     for d in reversed(detections):

@@ -76,6 +76,9 @@ def test_tables_of_a_level(image):
 def test_scores_of_windows(image, number, dense, share, seed):
     model = MODELS[number]
     ys, xs = np.nonzero(np.random.default_rng(seed).uniform(size=image.shape[:2]) < share)
+    height, width = image.shape[:2]
+    spans = np.random.default_rng(seed).integers(0, width + 1, (2, height))
+    columns = np.arange(width)
 
     def scores():
         channels = level_channels(image, POOL)
@@ -83,6 +86,9 @@ def test_scores_of_windows(image, number, dense, share, seed):
         everywhere, chosen = scan_level(channels, model), score_windows(channels, model, xs, ys)
         np.testing.assert_array_equal(chosen, everywhere[ys, xs])
         np.testing.assert_array_equal(scan_level(channels, model, 2)[::2], everywhere[::2])
+        within = (columns >= spans[0, :, None]) & (columns < spans[1, :, None])
+        expected = np.where(within, everywhere, -np.inf)
+        np.testing.assert_array_equal(scan_level(channels, model, 1, spans), expected)
         return everywhere, predict_windows(channels, OFFSETS, xs, ys)
 
     plain, compiled = both(scores)

@@ -66,12 +66,16 @@ def scan(
 
 
 def scan_level(
-    channels: LevelChannels, model: CompiledModel, row_step: int = 1
+    channels: LevelChannels,
+    model: CompiledModel,
+    row_step: int = 1,
+    spans: npt.NDArray[np.int64] | None = None,
 ) -> npt.NDArray[np.float32]:
     """Score every window of a level, or of a strip of a level, with a compiled model.
 
     The result has the format of `scan`. If ``row_step`` is n, only every n-th row of the level is
-    scored, and all other scores are -inf.
+    scored. If ``spans``, of shape (2, rows), is given, only the columns from ``spans[0]`` to
+    ``spans[1] - 1`` of each row are scored. All other scores are -inf.
 
     If windows can be rejected by the first features without histograms, the sparse scan computes
     histograms only for the remaining windows.
@@ -83,6 +87,7 @@ def scan_level(
     histograms = channels.histograms(
         model.program if dense else None, np.empty(0, np.uint64), dense
     )
+    whole = np.repeat(np.array([[0], [channels.width]]), channels.rows, axis=1)
     scan_rows(
         model,
         channels.tables,
@@ -90,15 +95,16 @@ def scan_level(
         histograms,
         last,
         (-channels.first % row_step, row_step),
+        whole if spans is None else spans,
         out,
         next_stage,
     )
-    ys, xs = np.nonzero(next_stage)
-    if len(ys):
-        scores = out[ys, xs]
+    left = np.flatnonzero(next_stage > 0)
+    if len(left):
+        scores, (ys, xs) = out.ravel()[left], np.divmod(left, channels.width)
         places = (ys * channels.stride + xs).astype(np.uint64)
-        _finish_windows(channels, model, places, scores, next_stage[ys, xs].astype(np.int64))
-        out[ys, xs] = scores
+        _finish_windows(channels, model, places, scores, next_stage.ravel()[left].astype(np.int64))
+        out.ravel()[left] = scores
     return out
 
 
@@ -284,10 +290,12 @@ def count_left(scores):  # type: ignore[no-untyped-def]
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed):  # type: ignore[no-untyped-def]
+def _scan_rows(model, tables, offsets, histograms, last_stage, grid, spans, out, handed):  # type: ignore[no-untyped-def]
     (rows, width), program = out.shape, model.program
     scores = np.full((rows, tables.stride), -np.inf, np.float32)
-    scores[grid[0] :: grid[1], :width] = model.intercept[0]
+    x = np.arange(tables.stride)
+    inside = (x >= spans[0, :, None]) & (x < spans[1, :, None])
+    scores[grid[0] :: grid[1]][inside[grid[0] :: grid[1]]] = model.intercept[0]
     n = scores.size - tables.stride + width  # from the first window to the last
     flat, sigma = scores.ravel()[:n], tables.inverse_sigma.ravel()[:n]
     for f in range(model.stages[min(1, last_stage)]):
@@ -316,12 +324,13 @@ def _scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed
 
 
 @jit(plain=_scan_rows, by_size=False)
-def scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed):  # type: ignore[no-untyped-def]
+def scan_rows(model, tables, offsets, histograms, last_stage, grid, spans, out, handed):  # type: ignore[no-untyped-def]
     """Score the windows of some rows with the stages before ``last_stage``.
 
-    Every ``grid[1]``-th row is scored, starting at row ``grid[0]``, and neighbouring windows are
-    processed in groups. If few windows of a group remain after a stage, their running sums are
-    written to `out` and their next stage to `handed`. The next stage of finished windows is 0.
+    Every ``grid[1]``-th row is scored, starting at row ``grid[0]``, at the columns of its span, and
+    neighbouring windows are processed in groups. If few windows of a group remain after a stage,
+    their running sums are written to `out` and their next stage to `handed`. The next stage of
+    finished windows is 0.
     """
     n_corners, weight = model.program.n_corners, model.program.weight
     lines, rises, top = model.lines[0], model.rises[0], model.top
@@ -336,11 +345,12 @@ def scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed)
     scores = np.empty(LANES, np.float32)
     never = np.float32(-np.inf)
     for y in range(grid[0], height, grid[1]):
-        for x in range(0, width, LANES):
+        begin, end = spans[0, y], spans[1, y]
+        for x in range(begin // LANES * LANES, end, LANES):
             base = np.uint64(y * stride + x)
             for j in range(LANES):
                 sigma[j] = inverse_sigma[y, x + j]
-                scores[j] = intercept if x + j < width else never
+                scores[j] = intercept if begin <= x + j < end else never
             left = LANES
             stage = 0
             while stage < last_stage and left > (MAX_SPARSE if stage else 0):

@@ -602,7 +602,7 @@ class InstanceFinder:
         xy = np.stack([refined.points.real, refined.points.imag], axis=1)
         return Instance(
             probability,
-            self.pose_of(refined),
+            self._pose(refined.points),
             box_around(refined.points),
             points,
             xy,
@@ -612,11 +612,8 @@ class InstanceFinder:
             refined.histograms,
         )
 
-    def pose_of(self, refined: RefinedShape) -> Pose:
-        """Estimate yaw, pitch and roll."""
-        return self._pose(refined.points)
-
     def _pose(self, points: np.ndarray) -> Pose:
+        """Estimate yaw, pitch and roll."""
         return pose_of(self.rigid.fit(points)[0])
 
     def point_inputs(
@@ -637,7 +634,7 @@ class InstanceFinder:
             present,
             np.where(present, distance * 10, 0.0),
         )
-        turned, size = abs(self.pose_of(refined).yaw), np.log(refined.reference_length / 30.0)
+        turned, size = abs(self._pose(refined.points).yaw), np.log(refined.reference_length / 30.0)
         columns = (
             np.clip(log_odds, -8.0, 8.0),
             *of_own,

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 
 _STEPS = 10  # maximum number of Gauss-Newton steps; about five suffice to converge
@@ -33,7 +34,7 @@ class SimilarityTransform:
     @classmethod
     def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> "SimilarityTransform":
         """Compute the least-squares transform from n complex points of a shape to image points."""
-        centre, middle = shape.mean(), image.mean()
+        centre, middle = shape.sum() / len(shape), image.sum() / len(image)  # faster than mean
         centred = shape - centre
         scale_rotation = complex(np.vdot(centred, image - middle) / np.vdot(centred, centred).real)
         return cls(scale_rotation, middle - scale_rotation * centre)
@@ -100,29 +101,37 @@ class ShapeModel:
         deviations. The alignment uses the predicted positions of missing anchors, and is repeated
         until they converge. The transform is also returned.
         """
-        of_x, of_y = self._gains(which)
+        everywhere, at_missing, known = self._gains(which)
+        expected, positions = self.mean_points[which], self.mean_points[known]
 
-        def conditional_mean(transform: SimilarityTransform) -> np.ndarray:
-            deviation = transform.to_shape(anchors) - self.mean_points[which]
-            return self.mean_points + of_x @ deviation.real + of_y @ deviation.imag
+        def conditional_mean(gains: tuple, transform: SimilarityTransform) -> np.ndarray:
+            deviation = transform.to_shape(anchors) - expected
+            mean, of_x, of_y = gains
+            return transform.to_image(mean + of_x @ deviation.real + of_y @ deviation.imag)
 
         transform = self.align(anchors, which)
-        for _ in range(1 if len(which) == len(self.anchors) else 4):
-            filled = transform.to_image(conditional_mean(transform))
-            filled[which] = anchors
-            transform = self.align(filled[self.anchors], self.anchors)
-        return transform.to_image(conditional_mean(transform)), transform
+        for _ in range(0 if len(which) == len(known) else 4):
+            filled = np.concatenate([anchors, conditional_mean(at_missing, transform)])
+            transform = SimilarityTransform.least_squares(positions, filled)
+        return conditional_mean(everywhere, transform), transform
 
-    def _gains(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the cached displacements of all keypoints, (n, n_which) complex, per unit of x and
-        of y of the given ones."""
+    def _gains(self, which: np.ndarray) -> tuple[tuple, tuple, np.ndarray]:
+        """Return the cached conditional means of all keypoints and of the missing anchors, and the
+        indices of the anchors, the given ones first.
+
+        A conditional mean consists of the mean and the displacements, of shape (n, n_which), per
+        unit of x and of y of the given anchors, all complex.
+        """
         known = self.__dict__.setdefault("_known_gains", {})
         if which.tobytes() not in known:
             columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
             given = self.covariance[np.ix_(columns, columns)] + self.noise**2 * np.eye(len(columns))
             gain = np.linalg.solve(given, self.covariance[columns]).T
             by_point = gain[::2] + 1j * gain[1::2]
-            known[which.tobytes()] = by_point[:, ::2], by_point[:, 1::2]
+            gains = self.mean_points, by_point[:, ::2], by_point[:, 1::2]
+            missing = np.setdiff1d(self.anchors, which)
+            at_missing = tuple(part[missing] for part in gains)
+            known[which.tobytes()] = gains, at_missing, np.concatenate([which, missing])
         return known[which.tobytes()]
 
 
@@ -272,9 +281,10 @@ class RigidModel:
         left, singular, right = np.linalg.svd(camera, full_matrices=False)
         rows = left @ right
         rotation, scale = np.vstack([rows, np.cross(rows[0], rows[1])]), float(singular.mean())
+        products = model.T @ target
         for _ in range(_STEPS):
             before = rotation
-            rotation, scale = _gauss_newton(model, target, rotation, scale)
+            rotation, scale = _gauss_newton(gram, products, rotation, scale)
             if abs(rotation - before).max() < _CONVERGED:
                 break
         shift = scale * (rotation[:2] @ centre)
@@ -282,28 +292,25 @@ class RigidModel:
 
 
 def _gauss_newton(
-    model: np.ndarray, target: np.ndarray, rotation: np.ndarray, scale: float
+    gram: np.ndarray, products: np.ndarray, rotation: np.ndarray, scale: float
 ) -> tuple[np.ndarray, float]:
     """Take one Gauss-Newton step on the scale and on the rotation, which is multiplied from the
-    left by a small rotation."""
-    turned = model @ rotation.T
-    error = target - scale * turned[:, :2]
-    x, y, z = turned.T
-    zero = np.zeros_like(x)
-    # derivatives with respect to the rotations about x, y and z and to the scale, divided by the
-    # scale
-    by_x = np.stack([zero, z, -y, x / scale], axis=1)
-    by_y = np.stack([-z, zero, x, y / scale], axis=1)
-    matrix = scale * np.concatenate([by_x, by_y])
-    gram = matrix.T @ matrix
-    step = np.linalg.solve(gram + 1e-6 * np.trace(gram) * np.eye(4), matrix.T @ error.T.ravel())
-    angle = float(np.linalg.norm(step[:3]))
-    turn = np.eye(3)
-    if angle > 1e-12:
-        a, b, c = step[:3] / angle
-        cross = np.array([[0, -c, b], [c, 0, -a], [-b, a, 0]])
-        turn = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
-    return turn @ rotation, scale + float(step[3])
+    left by a small rotation.
+
+    The normal equations depend only on the products of the coordinates of the centred points,
+    ``gram`` of shape (3, 3), and on those with the image points, ``products`` of shape (3, 2).
+    """
+    moments = rotation @ gram @ rotation.T
+    (xx, _, _), (_, yy, _), (zx, zy, zz) = moments.tolist()
+    (ex, ey), (fx, fy), (gx, gy) = (rotation @ products - scale * moments[:, :2]).tolist()
+    # unknowns: rotations about x, y and z, and the change of scale divided by the scale
+    normal = np.array(
+        [[zz, 0, -zx, -zy], [0, zz, -zy, zx], [-zx, -zy, xx + yy, 0], [-zy, zx, 0, xx + yy]]
+    )
+    ridge = 1e-6 * (2 * zz + (xx + yy) * (1 + scale**-2))
+    normal.ravel()[::5] += [ridge, ridge, ridge, ridge * scale**2]
+    *turn, growth = (np.linalg.solve(normal, [-gy, gx, ey - fx, ex + fy]) / scale).tolist()
+    return np.asarray(cv2.Rodrigues(np.array(turn))[0]) @ rotation, scale + scale * growth
 
 
 def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:

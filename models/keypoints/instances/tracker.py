@@ -10,13 +10,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ....learners.parameters import check_integer
-from ....vision.pyramid import Level, gaussian_pyramid, shrink
+from ....vision.pyramid import gaussian_pyramid
 from .assembly import NO_CANDIDATES
 from .instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
 
 # reference lengths around a face of the last frame that are searched in the next frame (heuristic)
 _AROUND = 1.0
-_FINER = 1.3  # resolution of that part relative to the finest stage of the regression (heuristic)
+_SAME_FACE = 0.5  # reference lengths that a lost face may have moved (heuristic)
 _HALF_EVERY = 3  # number of frames between searches at half size
 # reference lengths around the points of a face that are hidden in these searches
 _HIDDEN = np.array([-0.3, -0.8, 0.3, 0.3])
@@ -167,12 +167,13 @@ class CutDetector:
 class InstanceTracker:
     """Tracker of the instances in a video.
 
-    The whole frame is searched every few frames, at a scene cut, and when a face is lost. In the
-    other frames, the refinement of each face starts from its keypoints in the last frame, and the
-    support of its last detection is retained. In every third frame, the rest of the image is
-    searched at half size. A face is lost if its probability is too low, or if it coincides with
-    another face. A :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each
-    face to a person.
+    The whole frame is searched every few frames, at a scene cut, and when a face is lost, unless
+    the face is detected again by a search around its last position. In the other frames, the
+    refinement of each face starts from its keypoints in the last frame, and the support of its last
+    detection is retained. In every third frame, the rest of the image is searched at half size. A
+    face is lost if its probability is too low, or if it coincides with another face. A
+    :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each face to a
+    person.
 
     Parameters
     ----------
@@ -271,33 +272,24 @@ class InstanceTracker:
         part = np.ascontiguousarray(frame[low[1] : high[1], low[0] : high[0]])
         if not part.size:
             return None
-        corner = complex(*low)
-        finder = self.finder
+        corner, finder, levels = complex(*low), self.finder, gaussian_pyramid(part, min_size=1)
         # The shape is completed from the anchors, as in a search; starting from the last shape
         # would accumulate errors.
         anchors = (instance.places(finder.anchors) + _CENTRE) * scale - _CENTRE
         shape = finder.assembler.shape
         start = shape.predict(anchors, shape.anchors)[0][len(anchors) :] - corner
-        levels = self._levels(part, length)
         refined = finder.refine(start, instance.support, levels)
         log_odds = float(finder.trained.face @ refined.inputs)
         if probability_of(log_odds) < self.min_probability:
-            return None
+            near = [face.moved(*low) for face in self.search(part, 1.0)] if scale == 1 else []
+            distance = [np.hypot(*(f.landmarks - points).mean(axis=0)) / length for f in near]
+            return (
+                near[int(np.argmin(distance))] if min(distance, default=1.0) < _SAME_FACE else None
+            )
         refined = finder.refine_again(refined, levels)
         return finder.report(
             replace(refined, points=refined.points + corner), log_odds, NO_CANDIDATES
         )
-
-    def _levels(self, part: np.ndarray, length: float) -> list[Level]:
-        """Build the pyramid of an image part with a face, at the resolutions that the regression
-        stages need."""
-        lengths = [float(stage.ied) for stage in self.finder.regressor.stages] or [length]
-        first = Level(part, 1.0)
-        if (scale := _FINER * max(lengths) / length) < 1:
-            first = shrink(first, scale)
-        smallest = min(1.0, 0.8 * min(lengths) / (length * first.scale))
-        levels = gaussian_pyramid(first.image, min_size=1, min_scale=smallest)
-        return [Level(level.image, level.scale * first.scale) for level in levels]
 
 
 def _sightings(instances: Sequence[Instance], time: float) -> list[_Sighting]:

@@ -32,6 +32,7 @@ SAME_RADIUS, SAME_OCTAVES = 0.35, 0.6
 _AS_SCORED = Localisation(radius=0.0, octaves=0.0, margin=0.0)
 # distance to neighbouring windows, in pixels of the second node's level (heuristic)
 _SHIFTS = ((-2, 0), (2, 0), (0, -2), (0, 2))
+_MIN_SIDE = 12  # pixels: no level is smaller, since the anchors of a face would not fit (heuristic)
 _PATCHES = 256  # maximum number of windows of the second node in memory
 
 
@@ -48,38 +49,44 @@ class ObjectSearch:
     scales_per_octave: int
     step: int = 2
 
-    def find(self, levels: Sequence[Level]) -> np.ndarray:
+    def find(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray:
         """Return the detected objects, sorted by score, as an array of shape (n, 4).
 
         The columns are x and y of the centre, the score of the last node, and the scale of the
-        level of the keypoints.
+        level of the keypoints. ``min_score`` is the minimum score of the first node.
         """
-        node, rows, scale = self.cascade.second, self.first_maxima(levels), self.cascade.coarser
+        node, scale = self.cascade.second, self.cascade.coarser
+        rows = self.first_maxima(levels, min_score)
         if node is not None:
             rows, scale = self.second_scores(rows, levels), scale * node.finer
             rows = rows[rows[:, 2] >= node.classifier.threshold]
         rows[:, 3] /= scale
         return _distinct(rows, self.reference_length)
 
-    def first_maxima(self, levels: Sequence[Level]) -> np.ndarray:
+    def first_maxima(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray:
         """Return the local maxima of the first node's score that exceed its threshold.
+
+        Maxima below ``min_score`` are also omitted.
 
         The result has shape (n, 4), with the columns x, y, score and scale.
         """
         cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
         pool = cascade.pool or self.pool
         model = cascade.classifier.compiled(pool)
+        threshold = max(min_score, cascade.classifier.threshold, -3e38)  # rejected windows: -inf
         for number in range(0, len(levels), self.step):
-            coarse = cascade.level(levels, number)
-            height, width = coarse.image.shape[:2]
+            coarse = level_at(levels, levels[number].scale * cascade.coarser) or levels[number]
+            height, width = coarse.shape
+            if min(height, width) < _MIN_SIDE:
+                break
             rows = max(1, STRIP_PIXELS // width)
             for top in range(0, height, rows):
                 strip = top, min(height, top + rows)
                 channels = level_channels(coarse.image, pool, strip, 0, buffers)
-                scores = scan_level(channels, model, self.step)
+                scores = scan_level(channels, model, self.step, coarse.spans(*strip))
                 beside = cv2.dilate(scores, np.ones((2 * self.step + 1,) * 2))
-                peak = (scores >= beside) & (scores > -np.inf)
-                ys, xs = np.nonzero(peak & (scores >= cascade.classifier.threshold))
+                peaks = np.flatnonzero((scores >= beside) & (scores >= threshold))
+                ys, xs = np.divmod(peaks, width)
                 xy = coarse.to_image(np.column_stack([xs, ys + top]))
                 passed.append(np.column_stack([xy, scores[ys, xs], np.full(len(xs), coarse.scale)]))
         return _distinct(np.concatenate(passed), self.reference_length * cascade.coarser)

@@ -103,6 +103,15 @@ class RotatedLevel(Level):
     def part(self, x: int, y: int, width: int, height: int) -> np.ndarray:
         return self.warped(np.array([[1.0, 0.0, x], [0.0, 1.0, y]]), (width, height))
 
+    def spans(self, top: int, bottom: int) -> np.ndarray:
+        # a row of the level is in the photograph where 0 <= at + slope * column < side, for x and y
+        slope = np.where(abs(self._back[:, :1]) > 1e-9, self._back[:, :1], 1e-9)
+        at = self._back[:, 1:2] * np.arange(top, bottom) + self._back[:, 2:] + 0.5
+        sides = np.array(self._level.shape[::-1])[:, None]
+        first, last = np.sort([-at / slope, (sides - at) / slope], axis=0)
+        spans = np.ceil([first.max(axis=0), last.min(axis=0)])
+        return spans.clip(0, self._size[1]).astype(np.int64)
+
     def warped(self, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
         composed = self._back[:, :2] @ matrix
         composed[:, 2] += self._back[:, 2]

@@ -9,14 +9,13 @@ Barbu et al. (2014), evaluates a sparse grid near faces instead of all windows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
 import numpy as np
 
-from ....vision.pyramid import Level, nearest_pixel, shrink
+from ....vision.pyramid import nearest_pixel
 from ....vision.windows import (
     CompiledModel,
     FeaturePool,
@@ -427,17 +426,6 @@ class FaceCascade:
     second: SecondNode | None = None
     pool: FeaturePool | None = None
 
-    def level(self, levels: Sequence[Level], number: int) -> Level:
-        """Return the level on which faces with keypoints on ``levels[number]`` are searched.
-
-        If none of ``levels`` has the required scale, ``levels[number]`` is shrunk to it.
-        """
-        wanted = levels[number].scale * self.coarser
-        for level in levels[number:]:
-            if abs(level.scale / wanted - 1) < 1e-6:
-                return level
-        return shrink(levels[number], self.coarser)
-
     def grid_points(
         self,
         centres: np.ndarray,
@@ -445,7 +433,7 @@ class FaceCascade:
         shape: tuple[int, int],
         grid: int,
         reference_length: float,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> np.ndarray:
         """Return the four grid points around each expected position of a keypoint.
 
         Parameters
@@ -463,8 +451,8 @@ class FaceCascade:
 
         Returns
         -------
-        xs, ys : ndarray of shape (m,), int
-            Distinct grid points in row order.
+        ndarray of shape (m, 2), int
+            Distinct grid points x, y in row order.
         """
         first = grid // 2
         sides = [max(0, -(-(side - first) // grid)) for side in shape]
@@ -475,39 +463,35 @@ class FaceCascade:
         row = (corner[:, 1:] + [0, 0, 1, 1]).ravel()
         inside = (column >= 0) & (column < sides[1]) & (row >= 0) & (row < sides[0])
         number = np.flatnonzero(np.bincount(row[inside] * sides[1] + column[inside]))
-        return first + grid * (number % max(1, sides[1])), first + grid * (
-            number // max(1, sides[1])
-        )
+        return first + grid * np.column_stack(np.divmod(number, max(1, sides[1]))[::-1])
 
 
 def regions(
-    points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels: int
+    points: np.ndarray, margin: int, max_pixels: int
 ) -> list[tuple[slice, slice, np.ndarray]]:
     """Return parts of a level that cover all pixels within a margin around the given points.
 
-    Each part is given by its rows, its columns, and the indices of its points. Points whose margins
-    touch are in the same part, unless the part would have more than about ``max_pixels`` pixels.
+    Each part is given by its rows, its columns, and the indices of its points; it may extend beyond
+    the level. Points whose margins touch are in the same part, unless the part would have more than
+    about ``max_pixels`` pixels.
 
     Examples
     --------
-    >>> for part in regions(np.array([[5, 5], [90, 5], [9, 6]]), 4, (20, 100), 10_000):
+    >>> for part in regions(np.array([[5, 5], [90, 5], [9, 6]]), 4, 10_000):
     ...     print(*part)
     slice(1, 11, None) slice(1, 14, None) [0 2]
     slice(1, 10, None) slice(86, 95, None) [1]
     """
     parts = []
-    for band in _clusters(points, np.arange(len(points)), 1, 2 * margin):
+    for band in _clusters(points, np.arange(len(points)), 1, 2 * margin) if len(points) else ():
         for cluster in _clusters(points, band, 0, 2 * margin):
             x, y = points[cluster].T
-            columns = slice(max(0, int(x.min()) - margin), min(shape[1], int(x.max()) + margin + 1))
+            columns = slice(int(x.min()) - margin, int(x.max()) + margin + 1)
             height = max(2 * margin, max_pixels // (columns.stop - columns.start))
             piece = (y - y.min()) // height
             for number in sorted(set(piece.tolist())):
-                rows_y = y[piece == number]
-                rows = slice(
-                    max(0, int(rows_y.min()) - margin),
-                    min(shape[0], int(rows_y.max()) + margin + 1),
-                )
+                of_piece = y[piece == number]
+                rows = slice(int(of_piece.min()) - margin, int(of_piece.max()) + margin + 1)
                 parts.append((rows, columns, np.sort(cluster[piece == number])))
     return parts
 

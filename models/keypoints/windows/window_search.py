@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import cv2
 import numpy as np
 
 from ....vision.pyramid import Level, gaussian_pyramid
@@ -15,7 +16,7 @@ from ....vision.windows import (
     score_windows,
 )
 from .non_maximum_suppression import suppress_non_maxima
-from .object_search import WHOLE, ObjectSearch
+from .object_search import WHOLE, ObjectSearch, level_at
 from .window_models import (
     DEFAULT_REFERENCE_LENGTH,
     STRIP_PIXELS,
@@ -145,7 +146,8 @@ class WindowSearch:
             rejected.
         """
         objects = self.objects(levels) if mode == Mode.PRUNE else None
-        return [maxima[keypoint] for maxima in self._scored(levels, [keypoint], mode, objects)]
+        windows = self._scored(levels, [keypoint], mode, objects)[keypoint]
+        return [windows[windows[:, 2] == level.scale] for level in levels]
 
     def proposed_windows(self, levels: Sequence[Level], keypoint: str) -> list[np.ndarray]:
         """Return the windows that the classifier scores in the mode "prune+regress".
@@ -162,14 +164,10 @@ class WindowSearch:
         list of ndarray of shape (n, 2), int
             Distinct positions x, y of the windows on each level, in pixels of the level.
         """
-        windows, objects = [], self.objects(levels)
-        for number in range(len(levels)):
-            places, near = [np.empty((0, 2), np.int64)], (levels, number, [keypoint], Buffers())
-            for channels, corner, points in self._near_faces(*near, objects):
-                x, y = self._guided(channels, keypoint, points[keypoint])
-                places.append(np.column_stack([x, y]) + corner)
-            windows.append(np.unique(np.concatenate(places), axis=0))
-        return windows
+        near = self._windows_near(levels, [keypoint], self.objects(levels))
+        parts = [np.column_stack([number, at]) for *_, number, at in near]
+        rows = np.unique(np.concatenate([np.empty((0, 3), np.int64), *parts]), axis=0)
+        return [rows[rows[:, 0] == number, 1:] for number in range(len(levels))]
 
     def _guided(
         self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
@@ -179,71 +177,94 @@ class WindowSearch:
             channels, self.pool, points, self.reference_length, place
         )
 
-    def _near_faces(
-        self,
-        levels: Sequence[Level],
-        number: int,
-        names: Sequence[str],
-        buffers: Buffers,
-        objects: np.ndarray | None,
-    ) -> Iterator[tuple[LevelChannels, np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]]:
-        """Yield the parts of a level near faces: the tables of each part, its first pixel x, y, and
-        the grid points of some keypoints in it."""
-        cascade, level = self.face_cascade, levels[number]
+    def _windows_near(
+        self, levels: Sequence[Level], names: Sequence[str], objects: np.ndarray | None
+    ) -> Iterator[tuple[str, LevelChannels, np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield the windows near faces that the classifiers of some keypoints score.
+
+        The parts of all levels near faces are stacked, so that the features of many windows are
+        evaluated at once. For each stack and keypoint, the name of the keypoint, the tables of the
+        stack, and the pixels (n, 2) of the windows in the stack are yielded, followed by the number
+        of the level of each window and its pixel on this level.
+        """
+        for parts in self._stacks(levels, names, objects):
+            number, corner, images, points = zip(*parts)
+            tops = np.cumsum([0, *map(len, images[:-1])])
+            width = max(image.shape[1] for image in images)
+            padded = [
+                cv2.copyMakeBorder(i, 0, 0, 0, width - i.shape[1], cv2.BORDER_REPLICATE)
+                for i in images
+            ]
+            channels = level_channels(
+                np.concatenate(padded), self.pool, None, 0, Buffers(), max(1.0, len(names) / 2)
+            )
+            shapes = np.array([levels[i].shape[::-1] for i in number])
+            for name in names:
+                inside = [of[name] + [0, top] for of, top in zip(points, tops)]
+                xy = np.column_stack(self._guided(channels, name, tuple(np.concatenate(inside).T)))
+                part = np.searchsorted(tops, xy[:, 1], side="right") - 1
+                at = xy + np.column_stack([0 * tops, -tops])[part] + np.array(corner)[part]
+                within = ((at >= 0) & (at < shapes[part])).all(axis=1)
+                yield name, channels, xy[within], np.array(number)[part[within]], at[within]
+
+    def _stacks(
+        self, levels: Sequence[Level], names: Sequence[str], objects: np.ndarray | None
+    ) -> Iterator[list[tuple[int, np.ndarray, np.ndarray, dict[str, np.ndarray]]]]:
+        """Yield the parts of the levels near faces, several at a time.
+
+        A part is given by the number of its level, its first pixel x, y, its pixels, and the grid
+        points (n, 2) of each keypoint in it. It contains complete windows around its points.
+        """
+        cascade = self.face_cascade
         if cascade is None:
             raise ValueError(
                 "the detector has no face cascade; use a detector trained with --mode prune+regress"
             )
-        if objects is None:
-            centres = self._face_centres(cascade.level(levels, number), cascade, buffers)
-        else:  # objects of this level and of its neighbours
-            octaves = abs(np.log2(objects[:, 3] / level.scale))
-            centres = objects[octaves < 1.5 / self.scales_per_octave, :2]
-        centres = level.from_image(centres)
-        if not len(centres):
-            return
-        shape = level.shape
-        windows = [
-            cascade.grid_points(centres, name, shape, self.guides[name].grid, self.reference_length)
-            for name in names
-        ]
-        name_of = np.repeat(np.arange(len(names)), [len(xs) for xs, _ in windows])
-        points = np.column_stack([np.concatenate(axis) for axis in zip(*windows)])
-        if not len(points):
-            return
-        # A part contains complete windows around its points, since its border pixels would be
-        # repeated beyond its edge.
+        stack: list[tuple[int, np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
         margin = max(self.guides[name].margin for name in names) + self.pool.window // 2 + 1
-        for rows, columns, members in regions(points, margin, shape, STRIP_PIXELS):
-            corner = np.array([columns.start, rows.start])
-            xy = points[members] - corner
-            inside = {name: tuple(xy[name_of[members] == i].T) for i, name in enumerate(names)}
-            expected = max(1.0, len(names) / 2)
-            sides = columns.stop - columns.start, rows.stop - rows.start
-            part = level.part(columns.start, rows.start, *sides)
-            yield level_channels(part, self.pool, None, 0, buffers, expected), corner, inside
+        for number, level in enumerate(levels):
+            if objects is None:
+                coarse = level_at(levels, level.scale * cascade.coarser) or level
+                strips = self.strips(coarse, buffers=Buffers())
+                model = cascade.classifier.compiled(self.pool)
+                accepted = [scan_level(strip, model) > -np.inf for strip in strips]
+                centres = coarse.to_image(np.argwhere(np.concatenate(accepted))[:, ::-1])
+            else:  # objects of this level and of its neighbours
+                octaves = abs(np.log2(objects[:, 3] / level.scale))
+                centres = objects[octaves < 1.5 / self.scales_per_octave, :2]
+            if not len(centres):
+                continue
+            at, shape = level.from_image(centres), level.shape
+            grids = [
+                cascade.grid_points(at, name, shape, self.guides[name].grid, self.reference_length)
+                for name in names
+            ]
+            points = np.concatenate(grids)
+            name_of = np.repeat(np.arange(len(names)), [*map(len, grids)])
+            for rows, columns, members in regions(points, margin, STRIP_PIXELS):
+                x, y, height = columns.start, rows.start, rows.stop - rows.start
+                part = level.part(x, y, columns.stop - columns.start, height)
+                width = max(image.shape[1] for _, _, image, _ in [*stack, (0, 0, part, 0)])
+                if stack and width * (height + sum(len(i) for _, _, i, _ in stack)) > STRIP_PIXELS:
+                    yield stack
+                    stack = []
+                xy, of = points[members] - [x, y], name_of[members]
+                inside = {name: xy[of == i] for i, name in enumerate(names)}
+                stack.append((number, np.array([x, y]), part, inside))
+        if stack:
+            yield stack
 
-    def _face_centres(self, coarse: Level, cascade: FaceCascade, buffers: Buffers) -> np.ndarray:
-        """Return the image coordinates (n, 2) of the windows of a level that the face cascade does
-        not reject."""
-        centres = [np.empty((0, 2))]
-        for channels in self.strips(coarse, buffers=buffers):
-            ys, xs = np.nonzero(
-                scan_level(channels, cascade.classifier.compiled(self.pool)) > -np.inf
-            )
-            centres.append(coarse.to_image(np.column_stack([xs, ys + channels.first])))
-        return np.concatenate(centres)
-
-    def objects(self, levels: Sequence[Level]) -> np.ndarray | None:
+    def objects(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray | None:
         """Return the whole objects detected by the cascade, or None if there is no cascade.
 
-        The result has shape (n, 4), with the columns x, y, score and scale.
+        The result has shape (n, 4), with the columns x, y, score and scale. ``min_score`` is the
+        minimum score of the first node.
         """
         cascade = self.face_cascade
         if cascade is None or not (cascade.second or cascade.pool):
             return None
         detector = self.pool, self.reference_length, self.scales_per_octave
-        return ObjectSearch(cascade, *detector).find(levels)
+        return ObjectSearch(cascade, *detector).find(levels, min_score)
 
     def _scored(
         self,
@@ -251,56 +272,40 @@ class WindowSearch:
         names: Sequence[str],
         mode: str,
         objects: np.ndarray | None,
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the windows (n, 4) of some keypoints on each level, as in :meth:`score_levels`."""
-        buffers = Buffers()
-        for number, level in enumerate(levels):
-            maxima: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
+    ) -> dict[str, np.ndarray]:
+        """Return the windows (n, 4) of some keypoints on all levels, as in
+        :meth:`score_levels`."""
+        rows: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
+        scales, buffers = np.array([level.scale for level in levels]), Buffers()
 
-            def keep(
-                name: str,
-                xy: np.ndarray,
-                score: np.ndarray,
-                level: Level = level,
-                maxima: dict = maxima,
-            ) -> None:
-                maxima[name].append(
-                    np.column_stack([level.to_image(xy), np.full(len(xy), level.scale), score])
-                )
+        def keep(name: str, number: np.ndarray | int, at: np.ndarray, score: np.ndarray) -> None:
+            scale = np.broadcast_to(scales[number], (1, len(at))).T
+            windows = np.concatenate([(at + 0.5) / scale - 0.5, scale, score[:, None]], axis=1)
+            rows[name].append(windows[score > -np.inf])
 
-            if mode == Mode.PRUNE:
-                near = self._near_faces(levels, number, names, buffers, objects)
-                for channels, corner, points in near:
-                    for name in names:
-                        xy, score = self._score_guided(channels, name, points[name])
-                        keep(name, xy + corner, score)
-            else:
-                for channels in self.strips(level, mode, buffers):
-                    for name in names:
-                        keep(name, *self._score_strip(channels, name, mode))
-            yield {name: np.concatenate(parts) for name, parts in maxima.items()}
-
-    def _score_guided(
-        self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the pixels (n, 2) of the accepted windows predicted from some grid points, and
-        their scores."""
-        xs, ys = self._guided(channels, keypoint, points)
-        score = score_windows(channels, self.models[keypoint].compiled(self.pool), xs, ys)
-        passed = score > -np.inf
-        return np.column_stack([xs, ys])[passed], score[passed]
+        if mode == Mode.PRUNE:
+            for name, channels, xy, number, at in self._windows_near(levels, names, objects):
+                model = self.models[name].compiled(self.pool)
+                keep(name, number, at, score_windows(channels, model, *xy.T))
+        for i, level in enumerate(levels if mode != Mode.PRUNE else ()):
+            for channels in self.strips(level, mode, buffers):
+                for name in names:
+                    keep(name, i, *self._score_strip(channels, name, mode))
+        return {name: np.concatenate(parts) for name, parts in rows.items()}
 
     def _score_strip(
         self, channels: LevelChannels, keypoint: str, mode: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Score a strip of a level, in its own rows, at all windows or all grid points."""
-        if mode != Mode.SCAN:
-            return self._score_guided(
-                channels, keypoint, self.guides[keypoint].grid_points(channels)
-            )
-        scores = scan_level(channels, self.models[keypoint].compiled(self.pool))
-        ys, xs = np.nonzero(scores > -np.inf)
-        return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
+        """Return the pixels (n, 2) of the accepted windows of a strip of a level, and their scores:
+        of all windows, or of those predicted from all grid points."""
+        model = self.models[keypoint].compiled(self.pool)
+        if mode == Mode.SCAN:
+            scores = scan_level(channels, model)
+            ys, xs = np.nonzero(scores > -np.inf)
+            return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
+        points = self.guides[keypoint].grid_points(channels)
+        xs, ys = self._guided(channels, keypoint, points)
+        return np.column_stack([xs, ys]), score_windows(channels, model, xs, ys)
 
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
         """Merge the maxima of several searches, without duplicates.
@@ -332,12 +337,9 @@ class WindowSearch:
         The arrays have shape (n, 4), with the columns x, y, score and scale. Whole objects from
         :meth:`objects` are included, under the key `WHOLE`, if they are given.
         """
-        scored = list(self._scored(levels, names, mode, objects))
         maxima = {} if objects is None else {WHOLE: objects}
-        for name in names:
-            x, y, scale, score = np.concatenate(
-                [np.empty((0, 4)), *(windows[name] for windows in scored)]
-            ).T
+        for name, windows in self._scored(levels, names, mode, objects).items():
+            x, y, scale, score = windows.T
             place = self.models[name].localisation
             maxima[name] = suppress_non_maxima(
                 x,

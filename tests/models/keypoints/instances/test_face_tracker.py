@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from annealed.models.keypoints.instances import tracker as tracker_module
 from annealed.models.keypoints.instances.assembly import Assembler, Candidates
 from annealed.models.keypoints.instances.instance_finder import (
     InstanceFinder,
@@ -112,10 +113,21 @@ def test_a_lost_face_is_searched_for_at_once():
     whole, searched = finder(), []
     tracker = InstanceTracker(whole, searching(whole, searched), search_every=100)
     assert tracker.update(frame(60, 50)) and tracker.update(frame(62, 50)) and len(searched) == 1
-    assert tracker.update(frame(0, 0, seen=False)) == [] and len(searched) == 2
+    assert tracker.update(frame(0, 0, seen=False)) == [] and len(searched) == 3
+    assert searched[1].size < searched[2].size  # around its last position, then everywhere
     # Too far from the last shape: the face is lost until the next search.
     small = InstanceTracker(whole, searching(whole, searched), search_every=2)
-    assert small.update(frame(20, 20)) and small.update(frame(150, 110)) and len(searched) == 4
+    assert small.update(frame(20, 20)) and small.update(frame(150, 110)) and len(searched) == 6
+
+
+def test_an_improbable_face_is_detected_again_around_its_last_position(monkeypatch):
+    whole, searched = finder(), []
+    tracker = InstanceTracker(whole, searching(whole, searched))
+    (before,) = tracker.update(frame(60, 50))
+    monkeypatch.setattr(tracker_module, "probability_of", lambda log_odds: 0.1)
+    (now,) = tracker.update(frame(62, 51))
+    assert len(searched) == 2 and searched[1].size < searched[0].size
+    np.testing.assert_allclose(now.landmarks, before.landmarks + [2, 1], atol=1)
 
 
 def n_full(searched):
@@ -212,16 +224,15 @@ def test_two_tracks_on_one_face_are_searched_again():
 
     def search(pixels, scale):
         searches.append(len(searches))
-        (face,) = searching(whole, [])(pixels, scale)
+        found = searching(whole, [])(pixels, scale)
+        if len(searches) > 1:
+            return found
+        (face,) = found
         other = replace(
             face, keypoints={name: p._replace(x=p.x + 60) for name, p in face.keypoints.items()}
         )
-        return (
-            [face, replace(other, landmarks=face.landmarks + [60, 0])]
-            if len(searches) == 1
-            else [face]
-        )
+        return [face, replace(other, landmarks=face.landmarks + [60, 0])]
 
     tracker = InstanceTracker(whole, search)
     assert len(tracker.update(frame(60, 50))) == 2
-    assert len(tracker.update(frame(60, 50))) == 1 and len(searches) == 2
+    assert len(tracker.update(frame(60, 50))) == 1 and len(searches) == 3

@@ -232,7 +232,7 @@ def test_answers_that_lie_apart_and_turned_faces_count_by_their_logarithm_and_an
     refined = RefinedShape(points, nothing, 0.0, 0.0, 60.0, np.array([0.017, 0.0]))
     model = SimpleNamespace(
         regressor=SimpleNamespace(to_keypoints=np.eye(2)),
-        pose_of=lambda refined: Pose(-0.5, 0.0, 0.0),
+        _pose=lambda points: Pose(-0.5, 0.0, 0.0),
     )
     positions, log_odds_of = np.array([13 + 10j, np.nan]), np.array([1.0, np.nan])
     inputs = InstanceFinder.point_inputs(model, refined, 2.0, positions, log_odds_of)

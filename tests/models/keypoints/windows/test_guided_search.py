@@ -8,6 +8,7 @@ import pytest
 from annealed.models import KeypointDetector, load_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.detections import DetectionOptions
+from annealed.models.keypoints.windows.object_search import level_at
 from annealed.models.keypoints.windows.window_models import MAX_OFFSET, Localisation, regions
 from annealed.vision import extract_patches, level_channels
 from annealed.vision.pyramid import gaussian_pyramid
@@ -82,9 +83,8 @@ def test_windows_near_faces_by_hand():
     )
     levels = gaussian_pyramid(IMAGE)
     coarse = levels[6]
-    assert cascade.level(levels, 0) is coarse and cascade.level(
-        levels[:3], 0
-    ).scale == pytest.approx(coarse.scale)
+    assert level_at(levels, cascade.coarser) is coarse
+    assert level_at(levels[:3], cascade.coarser).scale == pytest.approx(coarse.scale)
     scores = scan_level(level_channels(coarse.image, POOL), cascade.classifier.compiled(POOL))
     ys, xs = np.nonzero(scores > -np.inf)
     assert 0 < len(xs) < 0.5 * scores.size
@@ -133,14 +133,14 @@ def test_parts_of_a_level_hold_all_margins():
     rng = np.random.default_rng(0)
     points = rng.integers(0, [300, 200], (40, 2))
     for most in (10_000_000, 5000):
-        parts = regions(points, 12, (200, 300), most)
+        parts = regions(points, 12, most)
         assert sorted(np.concatenate([members for _, _, members in parts]).tolist()) == list(
             range(40)
         )
         for rows, columns, members in parts:
             x, y = points[members].T
-            assert rows.start == max(0, y.min() - 12) and rows.stop == min(200, y.max() + 13)
-            assert columns.start <= max(0, x.min() - 12) and columns.stop >= min(300, x.max() + 13)
+            assert rows.start == y.min() - 12 and rows.stop == y.max() + 13
+            assert columns.start <= x.min() - 12 and columns.stop >= x.max() + 13
     assert len(parts) > 3
 
 

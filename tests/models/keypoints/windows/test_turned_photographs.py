@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import cv2
 import numpy as np
 import pytest
 from annealed.models import load_model
@@ -64,6 +65,24 @@ def test_levels_are_rotated_like_the_photograph():
         np.testing.assert_array_equal(part[:, 3:], rotated.image[20:50, :37])
         matrix_of_part = np.array([[2.0, 0, -3], [0, 2, 20]])
         np.testing.assert_array_equal(rotated.warped(matrix_of_part, (20, 15)), part[::2, ::2])
+
+
+@pytest.mark.parametrize("degrees", [-30, 0, 45, 90, 200])
+def test_spans_hold_the_pixels_of_the_photograph(degrees):
+    matrix, size = turning(HEIGHT, WIDTH, degrees)
+    for level in gaussian_pyramid(dot(60, 20))[:4]:
+        rotated = RotatedLevel(level, matrix, size)
+        (rows, columns), (height, width) = rotated.shape, level.shape
+        first, last = rotated.spans(2, rows)
+        assert first.shape == (rows - 2,) and (first >= 0).all() and (last <= columns).all()
+        x, y = np.meshgrid(np.arange(columns), np.arange(2, rows))
+        back = cv2.invertAffineTransform(matrix)
+        at = level.from_image(rotated.to_image(np.stack([x, y], 2)) @ back[:, :2].T + back[:, 2])
+        beyond = np.maximum(abs(at + 0.5 - np.array([width, height]) / 2) * 2, 0)
+        beyond = (beyond - [width, height]).max(axis=2)  # positive outside the photograph
+        inside = (x >= first[:, None]) & (x < last[:, None])
+        assert inside[beyond < -2].all() and not inside[beyond > 2].any()
+    np.testing.assert_array_equal(Level(dot(60, 20), 1.0).spans(3, 5), [[0, 0], [WIDTH, WIDTH]])
 
 
 def test_maxima_of_both_sides_lie_in_the_original():

@@ -22,11 +22,11 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     """Coefficients of selected columns with confidence intervals that account for the selection.
 
     The rows are split into random halves. One half is used to select columns. On the other half,
-    the coefficients of these columns, and of the columns selected on all rows, are estimated
-    without a ridge penalty. The halves then exchange roles. Estimates and variances are averaged
-    over several splits [1]_. The variance of the estimates between splits, divided by the number of
-    splits, is added to the mean variance. The standard errors are robust to heteroscedasticity
-    [2]_.
+    the loss is minimised, without a ridge penalty, over the coefficients of these columns and of
+    the columns selected on all rows. The halves then exchange roles. Estimates and variances are
+    averaged over several splits [1]_. The variance of the estimates between splits, divided by the
+    number of splits, is added to the mean variance. The standard errors are robust to
+    heteroscedasticity [2]_.
 
     The intervals refer to the coefficients of the linear model. They are valid if the halves select
     all relevant columns. The confidence level applies to a column that is specified in advance. Use

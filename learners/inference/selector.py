@@ -50,8 +50,8 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     """Selector that controls the false discovery rate.
 
     A selected column is a false discovery if the target does not depend on it, given all other
-    columns. The false discovery rate is the expected fraction of false discoveries among the
-    selected columns (0 if nothing is selected).
+    columns. The false discovery rate is the fraction of false discoveries among the selected
+    columns (0 if nothing is selected), on average over samples from the population.
 
     Parameters
     ----------

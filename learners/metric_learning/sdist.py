@@ -52,18 +52,18 @@ class SDist(
                                          - mean squared distance to the k nearest rows of its class
 
     The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi consists of columns of
-    X and their products. W = sum_m w_m xi_m xi_m' is positive semi-definite, where w_m and xi_m are
-    the weight and the direction of step m.
+    X and their products. W = sum_m w_m xi_m xi_m' is positive semi-definite, with the weight w_m
+    and direction xi_m of step m.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        Number k of neighbours, at least 1. "auto" means 15 or, if X has more than 20 times as many
-        columns as rows, half the size of the smallest class (at least 15).
+        Number k of neighbours, at least 1. "auto" means 15 or, with over 20 times as many columns
+        as rows, half the smallest class size (at least 15).
     n_features_to_select : int or None, default None
-        Number of columns of phi in the final metric. None means all columns.
+        Number of columns of phi in the final metric; None means all.
     n_neighbors_predict : int, default 3
-        Number of nearest neighbours that vote on the class of a row, at least 1.
+        Number of neighbours that vote on a class, at least 1.
     max_order : int, default 2
         Maximum number of columns in a product; 1 means a linear metric.
     solver : {"power", "sgd"}, default "power"
@@ -94,9 +94,9 @@ class SDist(
         Rule that chooses the number of steps.
 
         * None: all steps;
-        * "holdout": lowest error on held-out rows (see ``validation_fraction``);
+        * "holdout": lowest error on held-out rows;
         * "oob": lowest out-of-bag loss, which requires ``bagging`` below 1;
-        * "complexity": lowest value of the criterion in eq. (2.17).
+        * "complexity": lowest value of criterion (2.17).
     validation_fraction : float, default 0.2
         Fraction of held-out rows for ``stopping="holdout"``, in (0, 1].
     complexity_weight : float, default 0.1
@@ -130,7 +130,7 @@ class SDist(
     selected_features_ : ndarray of int
         Columns of X in ``columns_``.
     interactions_ : list of str
-        Names of the products, in descending order of importance.
+        Names of the products, most important first.
     n_neighbors_ : int
         Number k of neighbours in training.
     n_steps_ : int

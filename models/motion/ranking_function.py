@@ -306,8 +306,11 @@ class MotionChooser:
         inputs = [untrained.inputs(one) for one in finals]
         scale = np.maximum(np.concatenate(inputs).std(axis=0), 1e-9)
         true = [int(np.argmin(np.abs(one.n_motions - k))) for one, k in zip(finals, numbers)]
-        weights = _conditional_logit([one / scale for one in inputs], true)
-        return replace(untrained, weights=weights / (scale * TEMPERATURE))
+        return replace(
+            untrained,
+            weights=_conditional_logit([one / scale for one in inputs], true)
+            / (scale * TEMPERATURE),
+        )
 
     def inputs(self, finals: CandidateSet) -> np.ndarray:
         """Compute the inputs of the utilities.

@@ -250,8 +250,6 @@ def _summaries(own_distance: np.ndarray, other: np.ndarray, positions: np.ndarra
     columns = [
         np.log(near.mean(axis=1) + _FLOOR),
         np.log(np.sqrt(np.square(near).mean(axis=1)) + _FLOOR),
-    ]
-    columns += [
         np.log(np.median(own_distance, axis=1) + _FLOOR),
         *((own_distance > t).mean(axis=1) for t in LEVELS),
     ]

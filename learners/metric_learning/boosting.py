@@ -203,7 +203,7 @@ class MetricBooster:
         self.since_update = 0
 
     def step(self) -> bool:
-        """Add one matrix of rank one, or return False if no direction decreases the loss."""
+        """Add a rank-one matrix, or return False if no direction decreases the loss."""
         if self.path and self.since_update >= self.model.update_every:
             self._find_neighbours(self.embedding())
         support, values, g, size = self._search()

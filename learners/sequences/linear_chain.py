@@ -41,7 +41,7 @@ class Sequences(NamedTuple):
     order: np.ndarray | None
 
     def ordered(self, rows: Any) -> Any:
-        """Return the rows of an array or sparse matrix, ordered by sequence."""
+        """Return the rows of an array or sparse matrix, grouped by sequence."""
         return rows if self.order is None else rows[self.order]
 
     def restored(self, rows: np.ndarray) -> np.ndarray:

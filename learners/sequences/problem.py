@@ -63,7 +63,7 @@ class ChainProblem:
     Attributes
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
-        Rows, ordered by sequence.
+        Rows, grouped by sequence.
     codes : ndarray of shape (n_rows,), int
         Class codes.
     n_classes : int

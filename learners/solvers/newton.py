@@ -320,8 +320,8 @@ def _joint_direction(
 def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     """Invert the joint Hessian of all coefficients of all outputs, given the Hessian of each row.
 
-    The result is ordered by column, then by output. ``A1`` is the result of
-    :meth:`SupportProblem.with_intercept`.
+    Rows and columns of the result are sorted by column of ``A1``, then by output. ``A1`` is the
+    result of :meth:`SupportProblem.with_intercept`.
     """
     q, p = curvature.shape[1], A1.shape[1]
     penalty = problem.penalty_hessian(p - problem.fit_intercept)

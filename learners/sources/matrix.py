@@ -169,7 +169,7 @@ class Source(OutOfCoreMatrix):
     order : {"C", "F"}
         Memory layout of the file and of the rectangles that are read.
     row_step, column_step : int
-        Height and width of the smallest rectangle that can be read.
+        Number of rows and columns of the smallest rectangle that can be read.
     target, weight : ndarray of shape (n_samples,) or None
         Targets and weights in the file, which are read into memory for ``fit(source,
         source.target)``.

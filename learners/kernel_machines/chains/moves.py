@@ -165,7 +165,7 @@ def propose(
     n : int
         Number of columns of the new atom; 0 if the move adds no atom.
     log_ratio : float
-        Log of the prior ratio times the proposal ratio, excluding the likelihood.
+        Log of the prior ratio times the proposal ratio; the likelihood is not included.
     """
     if kind == BIRTH:
         if size == len(atoms.length):

@@ -49,11 +49,10 @@ def _inside(variable: ContextVar, value: Any) -> Iterator[None]:
 def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None]:
     """Context manager for a computation on ``n_values`` values, such as a fit.
 
-    The number of values determines whether compiled code is used, and stays fixed while features
-    are dropped. Compiled loops use ``n_threads`` threads; None means the current limit. BLAS uses
-    one thread, since rounding would depend on the number of BLAS threads. In addition, idle BLAS
-    threads would spin, and a fit would take ten times as long while other processes use the cores
-    (benchmarks/busy_cores.py).
+    ``n_values`` determines whether compiled code is used, and stays fixed while features are
+    dropped. Compiled loops use ``n_threads`` threads; None means the current limit. BLAS is limited
+    to one thread, since the number of BLAS threads would affect rounding, and idle BLAS threads
+    would slow down a fit while other processes use the cores.
     """
     with (
         _inside(_size, n_values),
@@ -66,7 +65,7 @@ def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None
 def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
     """Return a context manager that runs loops in plain NumPy, regardless of the problem size.
 
-    Loops without a plain form are still compiled.
+    Loops without a NumPy version are still compiled.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
     Returns
     -------
     context manager
-        Context in which plain forms are used.
+        Context in which loops run in plain NumPy.
 
     Examples
     --------
@@ -88,7 +87,7 @@ def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
 
 
 def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
-    """Deprecated name of :func:`numpy_backend`."""
+    """Deprecated alias for :func:`numpy_backend`."""
     warnings.warn(
         "plain_forms was renamed to numpy_backend; the old name will be removed in 0.4",
         FutureWarning,
@@ -177,11 +176,11 @@ def jit(
         NumPy function with the same result, used for small problems; True means ``function``
         itself.
     by_size : bool, default True
-        Whether the sizes of the arguments determine, outside a :func:`problem_size` context, which
-        form is called. If False, the compiled form is always called outside such a context, which
-        suits loops over parts of an image.
+        Whether the sizes of the arguments determine which form is called outside a
+        :func:`problem_size` context. If False, the compiled form is called there, which suits loops
+        over parts of an image.
     **options
-        Options of ``numba.njit``: ``fastmath``, ``forceinline``, ``error_model``.
+        Options passed to ``numba.njit``: ``fastmath``, ``forceinline``, ``error_model``.
 
     Returns
     -------
@@ -369,7 +368,7 @@ class _Interrupts:
 
 
 def all_threads() -> int:
-    """Return the maximum number of threads: NUMBA_NUM_THREADS or the number of processors."""
+    """Return NUMBA_NUM_THREADS if it is set, and otherwise the number of processors."""
     requested = os.environ.get("NUMBA_NUM_THREADS", "")
     if requested.isdigit() and int(requested) > 0:
         return int(requested)
@@ -438,7 +437,7 @@ def parallel_ranges(kernel: Callable, n: int, *args: Any) -> None:
     n : int
         Number of items, for example chunks or columns.
     *args
-        Additional arguments of ``kernel``.
+        Additional arguments passed to ``kernel``.
     """
     parts = min(thread_limit(), n)
     if parts <= 1:

@@ -207,7 +207,7 @@ def plot_responses(
 
 
 def plot_coefficients(model: Any, *, n_features: int = 30, ax: Any = None) -> Any:
-    """Plot the standardised coefficients of the selected features, in order of strength.
+    """Plot the standardised coefficients of the selected features, strongest first.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def plot_inclusion(
 
 
 def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
-    """Plot a graph of interacting columns, in which edges are transitions of the Markov chains.
+    """Plot a graph of interacting columns; edges represent transitions of the Markov chains.
 
     Parameters
     ----------
@@ -412,7 +412,7 @@ def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
 
 
 def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
-    """Plot traces of the log likelihood and number of atoms of Markov chains, with the split R-hat.
+    """Plot the log likelihood and the number of atoms along Markov chains, with the split R-hat.
 
     Parameters
     ----------

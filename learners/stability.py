@@ -16,7 +16,7 @@ from .types import ArrayLike, Matrix, Seed
 
 
 def cohen_kappa(a: np.ndarray, b: np.ndarray) -> float:
-    """Compute the chance-corrected agreement between two selections (Cohen's kappa).
+    """Compute the chance-corrected agreement between two selections (Cohen's kappa [1]_).
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class SelectionStability:
     names: Any = None
 
     def plot(self, ax: Any = None, names: Any = None, top: int = 30) -> Any:
-        """Plot the features that were selected most frequently, without those never selected.
+        """Plot the most frequently selected features.
 
         Parameters
         ----------
@@ -143,16 +143,17 @@ def selection_stability(
     sample_weight : array of shape (n_samples,) or None, default None
         Row weights for each fit.
     offset : array of shape (n_samples,) or None, default None
-        Offsets of the scores for each fit; only supported by FSA estimators.
+        Offsets added to the scores in every fit; only supported by FSA estimators.
     random_state : int, RandomState or None, default None
-        Random seed of the resampling.
+        Random seed for the resampling.
     n_jobs : int or None, default None
         Number of parallel fits; the result does not depend on it.
 
     Returns
     -------
     SelectionStability
-        Mean kappa, frequencies and supports.
+        Mean chance-corrected agreement of the selections (Cohen's kappa [1]_), frequency with which
+        each feature is selected, and support of each fit.
 
     Raises
     ------
@@ -250,7 +251,7 @@ def selected(estimator: Any, n_features_in: int, n_features: int | None = None) 
     estimator : estimator
         Fitted estimator.
     n_features_in : int
-        Number of columns in its training data.
+        Number of columns in the training data of the estimator.
     n_features : int or None, default None
         If given, select the features with the ``n_features`` largest absolute coefficients instead.
 

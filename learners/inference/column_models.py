@@ -40,7 +40,7 @@ def n_factors(singular_values: np.ndarray, n_features: int) -> int:
 def common_factors(Z: np.ndarray) -> np.ndarray:
     """Compute orthonormal scores of the common factors of standardised columns.
 
-    The scores have shape (n_samples, n); n may be 0.
+    The scores have shape (n_samples, number of factors). There may be no factors.
     """
     n, p = Z.shape
     values, U = np.linalg.eigh(Z @ Z.T if p > n else Z.T @ Z)
@@ -62,10 +62,10 @@ def standardised(X: np.ndarray) -> np.ndarray:
 def column_residuals(
     Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Compute the residuals from the regression of each target on the columns of other units.
+    """Compute the residuals of each target after regression on the columns outside its group.
 
-    With at least ten rows per column, the method is least squares on all other columns. With fewer
-    rows, the targets are regressed on the common factors (dominant principal components).
+    With at least ten rows per column, the method is least squares on all of these columns. With
+    fewer rows, the targets are regressed on the common factors (dominant principal components).
     Orthogonal matching pursuit then adds columns until the extended Bayesian information criterion
     no longer improves.
 

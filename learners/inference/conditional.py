@@ -31,11 +31,11 @@ from .column_models import column_residuals, standardised
 def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]:
     """Return the number of units to test and the number of units in the model for the target.
 
-    Let n* be the size with the lowest extended Bayesian information criterion along a path, and c
-    the number of units whose coefficients can be estimated reliably from the available rows. The
-    number of units to test is the larger of 2 n* and c / 2 (for classification, the larger of 2 n*
-    and c). The model for the target has 1.5 n* + 1 units. Larger models overfit, and the p-values
-    of omitted null columns become too small.
+    A unit is a column or a group of columns. Let n* be the size with the lowest extended Bayesian
+    information criterion along a path of fits, and c the number of units whose coefficients can be
+    estimated reliably from the available rows. The number of units to test is the larger of 2 n*
+    and c / 2 (for classification, the larger of 2 n* and c). The model for the target has 1.5 n* +
+    1 units. Larger models overfit, and the p-values of omitted null columns become too small.
     """
     size = size_by_criterion(problem, replace(settings, exchange_along_path=True))
     share = 1.0 if problem.classification else 0.5
@@ -64,7 +64,8 @@ def conditional_pvalues(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute a p-value for the conditional independence of the target and each unit [1]_, [2]_.
 
-    The null hypothesis is that the target does not depend on the unit, given the other units.
+    A unit is a column or a group of columns. The null hypothesis is that the target does not depend
+    on the unit, given the other units.
 
     Parameters
     ----------
@@ -74,16 +75,18 @@ def conditional_pvalues(
     settings : FitSettings
         Settings of the fit.
     candidates : ndarray of int or None, default None
-        Units to test. The target is predicted from the same number of units. If None, a fit selects
-        the units, and :func:`sizes_to_test` determines both numbers.
+        Units to test; the model for the target has as many units. If None, the units to test are
+        selected by a fit, and :func:`sizes_to_test` determines their number and the size of the
+        model.
 
     Returns
     -------
     pvalues : ndarray of shape (n_units,)
         P-values; 1 for units that are not tested. For a unit with several columns or outputs, the
-        smallest of their p-values is multiplied by their number.
+        smallest of their p-values is multiplied by their number (Bonferroni correction).
     statistics : ndarray of shape (n_units,)
-        Largest absolute studentised product; 0 for units that are not tested.
+        Largest absolute t statistic over the columns and outputs of the unit; 0 for units that are
+        not tested.
 
     References
     ----------
@@ -161,9 +164,10 @@ def fits_without(
 ) -> tuple[SupportProblem, list[Fit]]:
     """Fit the target without each candidate, and return the problem and one fit per candidate.
 
-    If the fit to all units omits the candidate, this fit is used. Otherwise, the weaker half of the
-    units in this fit is replaced by the units that have the steepest gradients without the
-    candidate, since units selected together with the candidate would bias its test.
+    For a candidate that the fit to all units does not select, this fit is returned. For any other
+    candidate, the weaker half of the selected units is replaced by the units with the steepest
+    gradients in a fit without the candidate, since units selected together with a candidate would
+    bias the test of the candidate.
     """
     solution = solve(problem, replace(settings, size=min(size, problem.n_units)))
     ridge = max(solution.ridge - settings.ridge, SHRINKAGE)

@@ -22,10 +22,11 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     """Coefficients of selected columns with confidence intervals that account for the selection.
 
     The rows are split into random halves. One half is used to select columns. On the other half,
-    the loss is minimised without a ridge penalty over the coefficients of these columns and of the
-    columns selected on all rows. The halves then exchange roles. Estimates and variances are
-    averaged over several splits [1]_, and the variance of the mean estimate over the splits is
-    added. The standard errors are robust to heteroscedasticity [2]_.
+    the loss is minimised, without a ridge penalty, over the coefficients of these columns and of
+    the columns selected on all rows. The halves then exchange roles. Estimates and variances are
+    averaged over several splits [1]_. The variance of the estimates between splits, divided by the
+    number of splits, is added to the mean variance. The standard errors are robust to
+    heteroscedasticity [2]_.
 
     The intervals refer to the coefficients of the linear model. They are valid if the halves select
     all relevant columns. The confidence level applies to a column that is specified in advance. Use
@@ -34,14 +35,14 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : FSAClassifier or FSARegressor
-        Linear estimator with one output and a fixed number of features to select. The logistic loss
-        replaces its default loss for two classes.
+        Linear estimator with one output and a fixed number of features to select. For two classes,
+        the logistic loss replaces the default loss.
     confidence : float, default 0.95
         Confidence level, in (0, 1).
     n_splits : int, default 5
         Number of splits; each requires two fits.
     random_state : int, RandomState or None, default None
-        Random seed of the splits.
+        Random seed for the splits.
 
     Attributes
     ----------
@@ -50,7 +51,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     columns_ : ndarray of shape (k,), int
         Columns selected on all rows.
     coef_ : ndarray of shape (k,)
-        Estimated coefficients of these columns, in raw column units.
+        Estimated coefficients of these columns, which are not standardised.
     standard_errors_ : ndarray of shape (k,)
         Standard errors of the coefficients.
     intervals_ : ndarray of shape (k, 2)

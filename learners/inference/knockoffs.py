@@ -24,11 +24,11 @@ Sampler = Callable[[np.ndarray, np.random.RandomState], np.ndarray]
 def gaussian_knockoffs(
     X: np.ndarray, random_state: np.random.RandomState, covariance: np.ndarray | None = None
 ) -> np.ndarray:
-    """Draw Gaussian Model-X knockoffs (eq. (3.2) of [1]_) with diag(s) = s I.
+    """Draw Gaussian Model-X knockoffs (eq. (3.2) of [1]_) with equal s_j for all columns j.
 
-    Columns are standardised, and s minimises the reconstructability [2]_. An unknown covariance is
-    estimated ("second-order" knockoffs), with the shrinkage of [3]_, which does not apply to the
-    common factors. No matrix of all column pairs is formed, so there may be many columns.
+    Columns are standardised, and the s_j minimise the reconstructability [2]_. An unknown
+    covariance is estimated ("second-order" knockoffs) and, except for the common factors, shrunk as
+    in [3]_. The full covariance matrix is not formed, so there may be many columns.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def gaussian_knockoffs(
     Returns
     -------
     ndarray of shape (n_samples, n_features)
-        Knockoffs in the units of X.
+        Knockoffs, in the same units as X.
 
     References
     ----------
@@ -112,13 +112,14 @@ def antisymmetric_statistics(
 ) -> np.ndarray:
     """Compute the statistic W of each unit: its strength minus that of its knockoff.
 
-    Model-X knockoffs are described in the first reference of :func:`gaussian_knockoffs`. Strengths
-    are summed over fits of several sizes to the columns and their knockoffs together. The largest
-    size is twice the size with the lowest extended Bayesian information criterion along a path, and
-    at least half the number of coefficients that can be estimated reliably from the rows. The other
-    sizes are a quarter, a half and three quarters of the largest size. Relevant columns are strong
-    in all fits, whereas irrelevant columns are strong only in the largest fit. Originals and
-    knockoffs are swapped at random, so that the result does not depend on their order.
+    Model-X knockoffs are described in the first reference of :func:`gaussian_knockoffs`. A unit is
+    a column or a group of columns. Models of several sizes are fitted to the columns together with
+    their knockoffs, and the strengths are summed over these fits. The largest size is twice the
+    size with the lowest extended Bayesian information criterion along a path, and at least half the
+    number of coefficients that can be estimated reliably from the rows. The other sizes are a
+    quarter, a half and three quarters of the largest size. Relevant columns are strong in all fits,
+    whereas irrelevant columns are strong only in the largest fit. Originals and knockoffs are
+    swapped at random, so that the result does not depend on their order.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
 def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
     """Average the e-values over draws of knockoffs, as in Ren and Barber (2024), eq. (8).
 
-    Each draw is thresholded at half of ``fdr``.
+    The threshold of each draw is that of :func:`knockoff_threshold` for half of ``fdr``.
 
     Parameters
     ----------
@@ -208,9 +209,10 @@ def exchangeability(
 ) -> float:
     """Compute a p-value for the hypothesis that columns and knockoffs are exchangeable.
 
-    Half of the columns are swapped with their knockoffs in random rows. The test compares the
-    means, squares and cubes of the ranks of these columns, and their products with the other
-    columns. Under the null hypothesis, the distribution is the same for every choice of rows.
+    A random half of the columns is compared with its knockoffs. The test statistics are the mean
+    differences of the ranks, of their squares and cubes, and of their products with the ranks of
+    the other columns. The null distribution is simulated by swapping these columns with their
+    knockoffs in random rows.
 
     Parameters
     ----------

@@ -50,8 +50,8 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     """Selector that controls the false discovery rate.
 
     A selected column is a false discovery if the target does not depend on it, given all other
-    columns. The false discovery rate is the expected fraction of false discoveries among the
-    selected columns (0 if nothing is selected), on average over samples from the population.
+    columns. The false discovery rate is the fraction of false discoveries among the selected
+    columns (0 if nothing is selected), on average over samples from the population.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
           and no two columns have a correlation above 0.7. Otherwise, knockoffs based on an
           estimated covariance may be invalid, and the conditional test is used.
     knockoffs : "second_order" or function, default "second_order"
-        Gaussian knockoffs with estimated mean and covariance, or a function of (X, RandomState)
-        that returns knockoffs in the shape of X.
+        Gaussian knockoffs with estimated mean and covariance, or a function that takes X and a
+        RandomState and returns knockoffs of the same shape as X.
     n_draws : int, default 1
         Number of knockoff draws. The e-values of several draws are averaged [3]_, which makes the
         selection more stable but smaller.
@@ -99,7 +99,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     exchangeability_ : float
         P-value of a test for the exchangeability of columns and knockoffs; NaN without knockoffs.
     estimator_ : FSAClassifier or FSARegressor
-        Estimator fitted on the selected columns; the best constant if none are selected.
+        Estimator fitted on the selected columns; the best constant model if none are selected.
     n_features_in_ : int
         Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -310,10 +310,10 @@ def selection_pvalues(
 def curved_column(X: np.ndarray, targets: np.ndarray) -> int | None:
     """Return the column on which a target and another column depend nonlinearly, if any.
 
-    The squares of a column, after removal of their linear trend, are tested for covariance with the
-    targets and with the other columns. The level is 0.005 over all tests of each kind. Values are
-    clipped at three standard deviations to limit the influence of heavy tails. If several columns
-    are significant, the most significant one is returned.
+    The squares of each column, after removal of their linear trend, are tested for covariance with
+    the targets and with the other columns. Each of the two sets of tests has a total level of 0.005
+    (Bonferroni correction). Values are clipped at three standard deviations to limit the influence
+    of heavy tails. If several columns are significant, the most significant one is returned.
     """
     Z = standardised(np.clip(standardised(X), -3.0, 3.0))
     n, m = Z.shape
@@ -333,21 +333,22 @@ def curved_column(X: np.ndarray, targets: np.ndarray) -> int | None:
 
 
 def units_of(problem: FitProblem) -> np.ndarray:
-    """Return the index of each feature's group or, without groups, of the feature itself."""
+    """Return the group index of each feature; without groups, each feature is a group."""
     return np.arange(problem.n_features) if problem.groups is None else problem.groups
 
 
 def fit_settings_of(model: FSAEstimator) -> FitSettings:
-    """Return the settings of an estimator for fits with given numbers of features."""
+    """Return an estimator's fit settings, for fits in which the caller sets the size."""
     return replace(model.fit_settings(), undecided=False, title=None)
 
 
 def checked_problem(
     estimator: FSAEstimator, X: Any, y: Any, fit_params: dict[str, Any]
 ) -> tuple[FSAEstimator, FitProblem, np.ndarray, np.ndarray]:
-    """Return a prepared copy of the estimator, its problem, and the columns to test.
+    """Validate the data, and return a copy of the estimator and the problem to solve.
 
-    The problem contains only the selectable columns. Included columns are returned as a mask.
+    The problem contains only the selectable columns. The function also returns the indices of these
+    columns, and the mask of the columns that are always included.
 
     Raises
     ------

@@ -89,7 +89,7 @@ def anneal_bank(
     n_bank: int,
     n_rounds: int,
 ) -> Atoms:
-    """Select atoms from a random bank by annealing.
+    """Select atoms (sparse frequencies) from randomly drawn candidates by annealing.
 
     Parameters
     ----------
@@ -98,13 +98,14 @@ def anneal_bank(
     targets : ndarray of shape (N, n_outputs)
         Targets with mean 0 and variance 1. The outputs share the atoms.
     prior : AtomPrior
-        Prior of the atoms.
+        Prior on the atoms.
     tables : list of Table
-        Proposal table of each output.
+        Proposal table for each output.
     rng : Generator
         Random number generator.
     n_components, n_bank, n_rounds : int
-        Number of atoms to select, number of candidates per round, and number of additional rounds.
+        Number of atoms to select, number of candidates per round, and number of rounds after the
+        first.
 
     Returns
     -------
@@ -169,7 +170,7 @@ def polished(
     y : ndarray of shape (N,)
         Target, as for :func:`~.chains.sampler.run_chain`.
     prior : AtomPrior
-        Prior of the atoms.
+        Prior on the atoms.
     table : Table
         Proposal table.
     rng : Generator

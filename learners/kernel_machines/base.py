@@ -1,4 +1,4 @@
-"""Base class of the sparse Fourier estimators: chains and fitted attributes."""
+"""Base class for the sparse Fourier estimators: chains and fitted attributes."""
 
 from dataclasses import dataclass
 
@@ -60,7 +60,7 @@ def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
 
 
 def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
-    """Return the index of the sample and the position within it for every atom."""
+    """Return, for every atom, the index of its sample and its position in that sample."""
     sample, place = np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
     return sample, place
 
@@ -82,7 +82,7 @@ def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
 def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
     """Compute the mean transition counts per sample, a square matrix with 1 + n_columns rows.
 
-    State 0 is the null state, and state j + 1 is column j.
+    State 0 is the start and the end of an atom, and state j + 1 is column j.
     """
     sample, place = atoms_in_use(kept)
     columns, length = kept.columns[sample, place], kept.length[sample, place]
@@ -101,7 +101,7 @@ MAX_KEPT = 250  # maximum number of stored samples per chain
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierBase(AtomFeatures):
-    """Base class of estimators that run chains over sparse frequencies for each output."""
+    """Base class for estimators that run chains over sparse frequencies for each output."""
 
     solver: str = "mcmc"
     n_steps: int = 20000
@@ -281,7 +281,7 @@ class SparseFourierBase(AtomFeatures):
         indices : bool, default False
             Whether to return column indices instead of a mask.
         threshold : float, default 0.5
-            Threshold of the inclusion probability, in [0, 1).
+            Threshold for the inclusion probability, in [0, 1).
 
         Returns
         -------

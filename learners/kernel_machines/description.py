@@ -38,7 +38,7 @@ class AtomParameters:
 class AtomFeatures(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, AtomParameters
 ):
-    """Transformer that computes the cosines and sines of the atoms in the best samples."""
+    """Transformer that computes the cosines and sines of the atoms in the most probable samples."""
 
     _standardiser: Standardiser
     _kept: list[ChainSamples]

@@ -18,23 +18,23 @@ from .chains.sampler import GAUSSIAN
 class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     """Classifier with a learnt kernel of sparse Fourier features, sampled by reversible-jump MCMC.
 
-    The log posterior, from section 4.2 of Ma (thesis) [1]_, is::
+    The log posterior (section 4.2 of [1]_) is::
 
         log p(y | F) - ridge / 2 ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    A sparse frequency omega is called an atom, and the prior of its columns is a Markov chain.
+    A sparse frequency omega is called an atom, and the prior on its columns is a Markov chain.
     Reversible-jump chains sample the atoms and their number [2]_. Columns are standardised
     internally.
 
     Parameters
     ----------
     n_components : int, default 50
-        Number of atoms to select from a bank, at least 1.
+        Number of atoms to select by annealing, at least 1.
     max_order : int, default 3
         Maximum number of columns per atom, at least 1.
     frequency_scale : float, default 1.5
-        Positive scale of the prior of the frequencies, in radians per standard deviation of a
+        Positive scale of the prior on the frequencies, in radians per standard deviation of a
         column.
     screening : {"pairs", "triples"} or None, default "pairs"
         Table of informative columns and products, from which half of the new atoms are drawn.
@@ -43,21 +43,21 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
         * "triples": products of two or three columns, for at most 400 columns;
         * None: no table; not suitable for hundreds of columns.
     n_bank : int, default 5000
-        Number of candidates per round, at least 1.
+        Number of candidates per annealing round, at least 1.
     n_rounds : int, default 4
-        Non-negative number of additional rounds, in which new candidates are drawn.
+        Non-negative number of additional annealing rounds with new candidates.
     solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
         Method that selects the atoms.
 
         * "mcmc": Markov chains that sample the posterior;
-        * "annealed": annealing from banks of random atoms;
+        * "annealed": annealing of random candidates;
         * "annealed+mcmc": Markov chains that start from the annealed atoms.
     n_steps : int, default 20000
         Number of moves per chain, at least 1.
     burn_in : int or None, default None
         Number of moves before the first stored sample; None means half of ``n_steps``.
     n_chains : int, default 2
-        Number of chains or banks, at least 1. Their predictions are averaged.
+        Number of chains or annealing runs, at least 1. Their predictions are averaged.
     max_components : int, default 40
         Maximum number of atoms, at least 1. Each requires 16 bytes per row.
     expected_components : float, default 5.0
@@ -67,7 +67,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     group_correlation : float, default 0.5
         Absolute correlation above which columns form a group, in (0, 1].
     max_samples : int or None, default 10000
-        Maximum number of random rows per chain, at least 1. None uses all rows.
+        Maximum number of rows per chain, at least 1, drawn at random. None uses all rows.
     random_state : int, RandomState or None, default None
         Random seed.
     n_jobs : int or None, default None
@@ -87,7 +87,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     intercept_ : ndarray of shape (n_outputs,)
         Intercept of each output.
     inclusion_probabilities_ : ndarray of shape (n_features,)
-        Fraction of the samples in which any output uses each column.
+        Posterior probability that at least one output uses each column.
     chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
         Inclusion probabilities of each chain.
     group_inclusion_probabilities_ : ndarray of shape (n_groups,)
@@ -102,14 +102,14 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
         Phases of the atoms; the features are the cosine and sine of ``X @ frequencies_.T -
         phases_``.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of transitions within atoms per sample. State j + 1 is column j; state 0 is the
-        end.
+        Mean number of transitions between columns of an atom, per sample. State j + 1 is column j;
+        state 0 is the start and end.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
         Number of atoms in each sample.
     acceptance_ : dict of str to float
         Acceptance rate of each type of move.
     r_hat_, effective_sample_size_ : dict of str to float
-        Convergence diagnostics [3]_ of each quantity: the worst over all outputs.
+        Convergence diagnostics [3]_ (worst output); the keys name the quantities.
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
         Log likelihood and number of atoms during each chain.
     n_features_in_, feature_names_in_
@@ -204,7 +204,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
 class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     """Regressor with a learnt kernel of sparse Fourier features, sampled by reversible-jump MCMC.
 
-    The log posterior, from section 4.2 of Ma (thesis) [1]_, is::
+    The log posterior (section 4.2 of [1]_) is::
 
         log p(y | F) - ridge / (2 noise variance) ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)

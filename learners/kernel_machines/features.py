@@ -47,7 +47,7 @@ class SparseFourierFeatures(AtomFeatures):
         Non-negative number of additional rounds, in which candidates similar to the remaining atoms
         are drawn.
     max_samples : int or None, default 10000
-        Maximum number of rows, at least 1. Larger data are subsampled at random. None uses all
+        Maximum number of rows, at least 1. Larger data sets are subsampled at random. None uses all
         rows.
     random_state : int, RandomState or None, default None
         Random seed for rows and candidates.
@@ -100,8 +100,8 @@ class SparseFourierFeatures(AtomFeatures):
         X : array-like of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Labels of any type, or numeric targets. Floats with fractional parts are numeric
-            targets.
+            Labels of any type, or numeric targets. Floats with fractional parts are treated as
+            numeric targets.
 
         Returns
         -------
@@ -149,7 +149,7 @@ class SparseFourierFeatures(AtomFeatures):
         return self
 
     def get_support(self, indices: bool = False) -> np.ndarray:
-        """Return the columns that any atom uses.
+        """Return the columns that at least one atom uses.
 
         Parameters
         ----------

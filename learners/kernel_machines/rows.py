@@ -51,9 +51,9 @@ class Standardiser:
 def correlated_groups(XT: np.ndarray, threshold: float) -> np.ndarray:
     """Group columns by average linkage of absolute correlations, cut at ``threshold``.
 
-    Only columns that are connected by such correlations are clustered, so that no matrix of all
-    column pairs is formed. With few rows, the threshold is raised to exclude correlations that are
-    due to chance.
+    Only columns that are connected by correlations above the threshold are clustered, so that no
+    matrix of all column pairs is formed. With few rows, the threshold is raised to exclude
+    correlations that are due to chance.
     """
     p, n = XT.shape
     threshold = max(threshold, 2.0 * np.sqrt(np.log(p + 1.0) / n))

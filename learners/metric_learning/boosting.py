@@ -46,7 +46,7 @@ class SparseMetric:
         self.matrix[np.ix_(at, at)] += weight * np.outer(values, values)
 
     def factor(self) -> np.ndarray:
-        """Return the factor L of W = L'L, of shape (rank, len(columns)), in order of strength.
+        """Return the factor L of W = L'L, of shape (rank, len(columns)), strongest row first.
 
         The entry of largest absolute value in each row is positive.
         """
@@ -61,7 +61,7 @@ class SparseMetric:
 
     @classmethod
     def of(cls, path: Sequence[tuple[np.ndarray, np.ndarray, float]]) -> "SparseMetric":
-        """Create the metric from a path, as the sum of its terms (support, values, weight)."""
+        """Create the metric as the sum of the terms (support, values, weight) of a path."""
         metric = cls()
         for support, values, weight in path:
             metric.add(support, values, weight)
@@ -79,7 +79,7 @@ class SparseMetric:
 
 
 def with_coordinates(base: Matrix, Z: np.ndarray) -> np.ndarray:
-    """Return the standardised columns, followed by the coordinates Z if W_0 is the identity."""
+    """Return the standardised columns followed by the coordinates Z, for the case W_0 = I."""
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 
@@ -119,7 +119,7 @@ class MetricBooster:
     model : SDist
         Estimator that provides the parameters.
     n_neighbors : int
-        Number of neighbours of each kind (same class, other classes).
+        Number of neighbours of the same class, and number of neighbours of other classes.
     random_state : RandomState
         Random number generator for bagging, column subsets and stochastic steps.
 
@@ -133,9 +133,9 @@ class MetricBooster:
     path : list of (support, values, weight)
         Rank-one terms, one per step.
     leading : ndarray or None
-        Dense leading eigenvector of the last step, which is the starting point of the next search.
+        Dense leading eigenvector of the last step, from which the next step starts.
     since_update : int
-        Number of steps since the neighbours were last searched.
+        Number of steps since the last search for neighbours.
     in_bag : ndarray of bool, shape (n,)
         Rows used by the last step.
     oob_improvement : float
@@ -184,7 +184,7 @@ class MetricBooster:
         self._find_neighbours(columns.base)
 
     def embedding(self) -> np.ndarray:
-        """Coordinates of the training rows in the learnt subspace, of shape (n, rank)."""
+        """Map the training rows to the learnt subspace; the result has shape (n, rank)."""
         Z = self.columns.take(self.metric.columns) @ self.metric.factor().T.astype(
             self.columns.base.dtype
         )
@@ -203,7 +203,7 @@ class MetricBooster:
         self.since_update = 0
 
     def step(self) -> bool:
-        """Add one matrix of rank one, or return False if no direction decreases the loss."""
+        """Add a rank-one matrix, or return False if no direction decreases the loss."""
         if self.path and self.since_update >= self.model.update_every:
             self._find_neighbours(self.embedding())
         support, values, g, size = self._search()

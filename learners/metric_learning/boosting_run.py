@@ -225,7 +225,7 @@ class BoostingRun:
         return self.booster.columns.take(metric.columns).var(axis=0)
 
     def best(self) -> tuple[SparseMetric, int]:
-        """Return the metric and the number of steps with the lowest criterion.
+        """Return the metric with the lowest stopping criterion, and its number of steps.
 
         Ties favour fewer steps.
         """

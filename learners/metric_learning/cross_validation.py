@@ -58,12 +58,14 @@ class SDistCV(
     Parameters
     ----------
     estimator : SDist or None, default None
-        Estimator with the parameters that are not searched; None means default parameters.
+        Estimator that provides the parameters outside ``param_grid``; None means default
+        parameters.
     param_grid : dict or None, default None
         Dictionary that maps each parameter to a list of values. A single run covers all values of
         ``n_steps``, ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier``. Every
-        combination of other parameters requires one run per fold. If None, the grid contains kappa
-        3, 5 and 10, orders 1 and 2 of products, every 25th step, and votes of 3 and 5 neighbours.
+        combination of other parameters requires one run per fold. If None, the grid contains
+        ``kappa`` 3, 5 and 10, ``max_order`` 1 and 2, ``n_steps`` 25, 50, ..., 150, and
+        ``n_neighbors_predict`` 3 and 5.
     cv : int or splitter, default 5
         Number of folds, or a scikit-learn splitter.
     tolerance : float, default 0.0

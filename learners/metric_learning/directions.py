@@ -21,12 +21,12 @@ _BLOCK_VALUES = 1 << 20  # number of differences in memory at a time
 def laplacian(
     same: np.ndarray, other: np.ndarray, weight: np.ndarray
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the product u -> L u as a function that takes O(n k) time.
+    """Return a function that computes the product L u in O(n k) time.
 
-    Each of the n rows has k neighbours of the same class and k of other classes. Entry i of the
-    result is ``weight_i`` times the mean of u_i - u_j over the neighbours j of other classes, minus
-    the mean over the neighbours of the same class, plus the terms, of opposite sign, of the edges
-    that end in i. The edge weights form a sparse matrix.
+    Each of the n rows has k neighbours of the same class and k of other classes. L is the symmetric
+    matrix for which u' L u is the sum over the rows i of ``weight_i`` times a difference: the mean
+    of (u_i - u_j)^2 over the neighbours j of other classes, minus the mean over those of the same
+    class.
     """
     rows = np.hstack([other, same])
     known = rows >= 0
@@ -119,9 +119,8 @@ def truncated_power(
     """Compute the leading kappa-sparse eigenvector by Algorithm 2.1 of Ma (thesis).
 
     The algorithm is a truncated power method. The shift is increased only when xi' A xi decreases,
-    where xi is the current unit vector. A shift that makes A positive semi-definite, which is one
-    reading of step (a), would keep the iteration close to its starting point, as Ma (thesis) notes
-    below Algorithm 2.1.
+    where xi is the current unit vector. A shift that makes A positive semi-definite from the start
+    would keep the iteration close to its starting point, as Ma (thesis) notes below Algorithm 2.1.
 
     Parameters
     ----------

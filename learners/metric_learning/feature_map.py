@@ -212,7 +212,7 @@ class RestrictedColumns:
         self.extra = extra
 
     def differences(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Compute the differences of rows i and j as a dense array of shape (len(i), n_columns)."""
+        """Compute the differences between rows i and j, of shape (len(i), n_columns)."""
         part = self.base[i] - self.base[j]
         part = part.toarray() if sp.issparse(part) else part
         return np.hstack([part, self.extra[i] - self.extra[j]]) if self.extra.shape[1] else part

@@ -71,14 +71,16 @@ def same_and_other_neighbours(
     classes : ndarray of shape (n,), int
         Codes of the classes.
     k : int
-        Number of neighbours of each kind; there are fewer if a class is small.
+        Number of neighbours of the same class, and number of neighbours of other classes. There are
+        fewer if a class is small.
     n_jobs : int or None
         Number of threads; the result does not depend on it.
 
     Returns
     -------
     same, other : ndarray of shape (n, k), int32
-        Row indices in order of distance; -1 for missing neighbours. A row is not its own neighbour.
+        Row indices in ascending order of distance; -1 for missing neighbours. A row is not its own
+        neighbour.
     """
     n = Z.shape[0]
     same, other = np.empty((2, n, k), np.int32)
@@ -114,7 +116,7 @@ def nearest(
     Returns
     -------
     rows : ndarray of shape (n_queries, k), int32
-        Row indices in order of distance; -1 if Z has fewer than k rows.
+        Row indices in ascending order of distance; -1 if Z has fewer than k rows.
     distance : ndarray of shape (n_queries, k)
         Squared Euclidean distances; infinite for missing rows.
     """

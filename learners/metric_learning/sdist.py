@@ -49,21 +49,21 @@ class SDist(
     Boosting adds one sparse matrix of rank one per step (Algorithm 2.2 of [1]_) to minimise::
 
         sum_i exp(-f_W(x_i)),  f_W(x) = mean squared distance to the k nearest rows of other classes
-                                         - mean squared distance to the k nearest rows of its own
+                                         - mean squared distance to the k nearest rows of its class
 
     The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi consists of columns of
-    X and their products. W = sum_m w_m xi_m xi_m' is positive semi-definite, with weight w_m and
-    direction xi_m of step m.
+    X and their products. W = sum_m w_m xi_m xi_m' is positive semi-definite, with the weight w_m
+    and direction xi_m of step m.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        Number k of neighbours, at least 1. "auto" means 15 or, with more than 20 columns per row,
-        half the smallest class size (at least 15).
+        Number k of neighbours, at least 1. "auto" means 15 or, with over 20 times as many columns
+        as rows, half the smallest class size (at least 15).
     n_features_to_select : int or None, default None
-        Number of columns of phi in the final metric. None means all columns.
+        Number of columns of phi in the final metric; None means all.
     n_neighbors_predict : int, default 3
-        Number of neighbours that vote in prediction, at least 1.
+        Number of neighbours that vote on a class, at least 1.
     max_order : int, default 2
         Maximum number of columns in a product; 1 means a linear metric.
     solver : {"power", "sgd"}, default "power"
@@ -85,18 +85,18 @@ class SDist(
     update_every : int, default 20
         Number of steps between searches for neighbours, at least 1.
     bagging : float, default 1.0
-        Fraction of the rows in each step, in (0, 1].
+        Fraction of the rows used in each step, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
-        Fraction of the p columns in each step, in (0, 1]; "sqrt" means 1 / sqrt(p).
+        Fraction of the p columns used in each step, in (0, 1]; "sqrt" means 1 / sqrt(p).
     standardize : bool, default True
         Whether to scale columns and products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
         Rule that chooses the number of steps.
 
         * None: all steps;
-        * "holdout": lowest error on held-out rows, a ``validation_fraction`` of all rows;
+        * "holdout": lowest error on held-out rows;
         * "oob": lowest out-of-bag loss, which requires ``bagging`` below 1;
-        * "complexity": lowest value of eq. (2.17).
+        * "complexity": lowest value of criterion (2.17).
     validation_fraction : float, default 0.2
         Fraction of held-out rows for ``stopping="holdout"``, in (0, 1].
     complexity_weight : float, default 0.1
@@ -130,7 +130,7 @@ class SDist(
     selected_features_ : ndarray of int
         Columns of X in ``columns_``.
     interactions_ : list of str
-        Names of the products, in order of importance.
+        Names of the products, most important first.
     n_neighbors_ : int
         Number k of neighbours in training.
     n_steps_ : int
@@ -192,8 +192,8 @@ class SDist(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. Data in float32 are not converted and are processed twice as fast. If
-            ``standardize`` is set, products of dense columns use centred columns. Sparse columns
+            Training rows. Data of type float32 are not converted and are processed twice as fast.
+            If ``standardize`` is set, products of dense columns use centred columns. Sparse columns
             are never centred, so their products use raw columns.
         y : array-like of shape (n_samples,)
             Labels of any type.
@@ -328,7 +328,7 @@ class SDist(
         )
 
     def pair_distance(self, pairs: Any) -> np.ndarray:
-        """Compute the learnt distance of each pair.
+        """Compute the learnt distance between the two rows of each pair.
 
         Parameters
         ----------
@@ -368,7 +368,7 @@ class SDist(
         return np.linalg.norm(self.transform(left) - self.transform(right), axis=1)
 
     def pair_score(self, pairs: Any) -> np.ndarray:
-        """Compute the similarity of each pair.
+        """Compute the similarity of the two rows of each pair.
 
         Parameters
         ----------
@@ -383,7 +383,7 @@ class SDist(
         return -self.pair_distance(pairs)
 
     def get_metric(self) -> Callable[..., float]:
-        """Return the learnt distance as a function, for the ``metric`` parameter of scikit-learn.
+        """Return the learnt distance as a function, for ``metric`` parameters in scikit-learn.
 
         Returns
         -------

@@ -26,18 +26,20 @@ def sgd_step(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute the sparse leading eigenvector of A by stochastic (Oja) steps on parallel paths.
 
-    The matrix A is that of :mod:`.directions`. In each burst, a path samples ``BURST`` rows with
-    probabilities proportional to their weights, and one neighbour of each kind for each row. It
-    then takes a step along the sampled product of A and its vector. Informative truncation
-    (Algorithm 3.2) shrinks entry j of its vector by g k_j, where k_j is the number of sampled
-    differences in which column j is non-zero. The selection probability of a column, eq. (3.9), is
-    the fraction of bursts, over all paths, that leave its entry non-zero.
+    The matrix A is defined in :mod:`.directions`, and the equations are those of Ma (thesis). In
+    each burst, a path samples ``BURST`` rows with probabilities proportional to their weights and,
+    for each row, one neighbour of the same class and one of another class. The vector v of the path
+    then takes a step along an estimate of A v from these differences. Informative truncation
+    (Algorithm 3.2) shrinks entry j of v by g k_j, where g is a threshold and k_j is the number of
+    sampled differences in which column j is non-zero. The selection probability of column j, eq.
+    (3.9), is the fraction of the bursts with k_j > 0, over all paths, that leave entry j non-zero.
 
-    After each stage, the columns with the lowest probabilities are dropped permanently, with ties
-    broken by the mean over the paths. The threshold g is then set to the quantile of the updates
-    per occurrence that rejects the fraction of updates given by eq. (3.14). The number of columns
-    decreases to kappa as in feature selection with annealing, since a threshold on the probability
-    would not control it.
+    After each stage, the columns with the lowest probabilities are dropped permanently; if these
+    are equal, the columns with the smallest absolute entries in the average of the path vectors.
+    The threshold g is then set to a quantile of the absolute updates, each divided by its k_j. Eq.
+    (3.14) gives the fraction of the updates below this quantile. The number of columns decreases to
+    kappa as in feature selection with annealing, since a threshold on the probability would not
+    control it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Base class of the online sparse linear classifiers."""
+"""Base class for the online sparse linear classifiers."""
 
 import warnings
 from collections.abc import Callable
@@ -73,7 +73,7 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
 
 
 class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator):
-    """Base class of the online learners, with label encoding, row weights and prediction.
+    """Base class for the online learners, with label encoding, row weights and prediction.
 
     A learner defines ``_new_state``. It also defines ``_learn``, which processes rows with labels
     -1 and +1, and ``_weights``, which returns the coefficients and the intercept. With more than
@@ -135,9 +135,9 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Batch of rows.
         y : array-like of shape (n_samples,)
-            Targets of the batch.
+            Labels of the batch.
         classes : array-like or None, default None
-            All labels of the stream; required for the first batch.
+            All class labels that occur in the stream; required for the first batch.
         sample_weight : array-like of shape (n_samples,) or None, default None
             Row weights; None means equal weights.
 

@@ -56,8 +56,9 @@ class Threshold(NamedTuple):
 class Paths(NamedTuple):
     """State of the parallel paths for :func:`stabilised_stage`.
 
-    ``pool[m]`` collects the updates per occurrence of a feature, which determine the next gravity.
-    It collects every update until it is full, then every second update, and so on. It contains
+    ``pool[m]`` collects updates: absolute changes of a coefficient in a burst, divided by the
+    number of rows that changed it. The next gravity is a quantile of these updates. The pool
+    collects every update until it is full, then every second update, and so on. It contains
     ``pooled[m]`` updates and collects every ``strides[m]``-th update.
     """
 
@@ -102,7 +103,7 @@ def stabilised_stage(
     last: int,
     count_all: bool,
 ) -> None:
-    """Run a stage, or part of it, of bursts with informative truncation on parallel paths.
+    """Run a stage, or a part of one, with informative truncation on parallel paths.
 
     The stage is run for the paths ``first`` to ``last - 1``, as in Algorithms 3.2 and 3.3 of Ma
     (thesis). Path m processes the rows in the order ``orders[m]``. After every ``burst`` rows, each

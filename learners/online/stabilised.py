@@ -158,22 +158,22 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Number or fraction of features that remain at the end, for each class if there are several.
         Only used if ``selection="annealed"``.
     loss : str or Loss, default "hinge"
-        Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
+        Loss function: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     selection : {"annealed", "threshold"}, default "annealed"
         Rule for dropping features after each stage.
 
-        * "annealed": the features with the lowest selection probabilities (ties are broken by the
-          mean coefficient), where ``schedule`` determines their number;
+        * "annealed": the features with the lowest selection probabilities (if equal, those with the
+          smallest mean coefficients), where ``schedule`` determines their number;
         * "threshold": the features with a probability below ``threshold``, as printed in [1]_. The
           result is the mean of the last stage.
     threshold : float, default 0.7
-        Threshold pi_0 of the selection probability, in [0, 1].
+        Threshold pi_0 for the selection probability, in [0, 1].
     schedule : str, Schedule or function, default "inverse"
         Number of features that remain after each stage; see :class:`Schedule`. Schedules given by
         name ("inverse", "inverse_arxiv", "exponential", "linear") have mu = 0.3.
     learning_rate : float, default 1.0
-        Positive step size, in units of the inverse mean squared row length.
+        Positive step size, relative to the inverse mean squared row length.
     rejection : float, default 0.05
         Fraction of updates rejected while all features are active, in [0, 1] (beta_0, eq. (3.14)).
     annealing : float, default 0.0
@@ -188,7 +188,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_paths : int, default 16
         Number M of paths, at least 1.
     min_bursts : int, default 0
-        Non-negative number of bursts. A feature is evaluated once it has occurred in more bursts
+        A feature is evaluated only if it has occurred in more bursts than this non-negative number
         (delta_K, eq. (3.33)).
     n_stages : int, default 100
         Number of stages in the schedule of ``partial_fit``, where the number of rows is unknown.
@@ -222,8 +222,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_iter_ : int
         Number of passes over the rows.
     history_ : ndarray of shape (n_stages, 2)
-        Number of active features after each stage, and the gravity of the stage. If there are
-        several classes, it refers to the first class.
+        Number of active features after each stage, and the gravity (shrinkage per row) of the
+        stage. With several classes, these are the values of the first class.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 

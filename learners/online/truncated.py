@@ -17,7 +17,7 @@ from .kernels import Rows, Threshold, rda_pass, thresholded_pass
 
 
 class SoftThresholdClassifier(OnlineClassifier):
-    """Base class of the learners that shrink coefficients while they process rows."""
+    """Base class for the learners that shrink coefficients while they process rows."""
 
     shuffle: bool
     learning_rate: float
@@ -70,7 +70,7 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     """Linear classifier trained by truncated gradient descent: SGD with periodic soft-thresholding.
 
     The method is due to Langford et al. (2009) [1]_ and is Algorithm 3.1 of Ma (thesis) [2]_. On a
-    stream of rows, it performs stochastic descent on the objective::
+    stream of rows, it performs stochastic gradient descent on the objective::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + L^2 gravity / learning_rate ||coef||_1
 
@@ -82,7 +82,7 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
         Non-negative shrinkage g_0 per row. After every ``burst_size`` rows, all coefficients shrink
         by ``burst_size * gravity``. Larger values give sparser models.
     loss : str or Loss, default "hinge"
-        Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
+        Loss function: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     learning_rate : float, default 0.3
         Positive step size, relative to the inverse mean squared row length.
@@ -228,8 +228,9 @@ class RDAClassifier(SoftThresholdClassifier):
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
 
-    After t rows, the coefficients minimise the sum of three terms: the mean gradient times coef,
-    the l1 norm with the factor penalty + gamma rho / sqrt(t), and gamma / (2 sqrt(t)) ||coef||^2.
+    After t rows, the coefficients minimise the sum of three terms: the inner product of the mean
+    gradient and coef, the l1 norm multiplied by penalty + gamma rho / sqrt(t), and gamma / (2
+    sqrt(t)) ||coef||^2.
 
     Parameters
     ----------

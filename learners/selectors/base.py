@@ -25,12 +25,12 @@ from ..types import ArrayLike, Matrix
 
 
 class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
-    """Base class of selectors with linear scores.
+    """Base class for selectors with linear scores.
 
-    An algorithm implements ``_select(X, y, loss, weight)``, where ``X`` is validated, ``y``, of
-    shape (n, q), is encoded for the loss, and ``weight`` contains the row weights as given by the
-    user. The method sets ``support_``, ``intercept_`` and ``coef_``. The shape of ``coef_`` is (q,
-    n_features), and changes to (n_features,) in regression with one output.
+    A subclass implements ``_select(X, y, loss, weight)``. There, ``X`` is validated, ``y`` has
+    shape (n, q) and is encoded for the loss, and ``weight`` contains the row weights as given by
+    the user. The method sets ``support_``, ``intercept_`` and ``coef_``, of shape (q, n_features).
+    Regressors with one output then reshape ``coef_`` to (n_features,).
     """
 
     _auto_loss: str  # meaning of loss="auto"
@@ -64,7 +64,7 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
 
 
 class ScaledSelector(Selector):
-    """Base class of selectors whose result depends on the units of the columns."""
+    """Base class for selectors whose result depends on the units of the columns."""
 
     scaling: str
 
@@ -79,7 +79,7 @@ class ScaledSelector(Selector):
 
 
 class SelectingClassifier(SparseClassifierMixin, Selector):
-    """Base class of the classifiers that select features."""
+    """Base class for the classifiers that select features."""
 
     _auto_loss = "logistic"
 
@@ -119,7 +119,7 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
 
 
 class SelectingRegressor(MultiOutputMixin, RegressorMixin, Selector):
-    """Base class of the regressors that select features; several outputs share one support."""
+    """Base class for the regressors that select features; several outputs share one support."""
 
     _auto_loss = "squared"
 
@@ -167,6 +167,6 @@ class SelectingRegressor(MultiOutputMixin, RegressorMixin, Selector):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions in the shape of the training targets.
+            Predicted targets; one-dimensional if the training targets were.
         """
         return self._scores(X)

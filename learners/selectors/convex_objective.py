@@ -68,8 +68,9 @@ def forward_backward_minimise(
         Criterion for the coordinate to add: the largest derivative (FoBa-gdt), or the largest
         decrease in the objective when that coordinate alone changes (FoBa-obj).
     delta, epsilon : float or None, default None
-        Stopping thresholds. The search stops when no coordinate lowers the objective by ``delta``
-        (criterion "objective"), or has a derivative of at least ``epsilon`` (criterion "gradient").
+        Stopping thresholds. With the criterion "objective", the search stops when no coordinate
+        lowers the objective by at least ``delta``. With the criterion "gradient", it stops when no
+        derivative has an absolute value of at least ``epsilon``.
     backward : bool, default True
         Whether to take backward steps. False means Forward-gdt.
     tol : float, default 1e-6

@@ -275,10 +275,10 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
           change (FoBa-obj), which is many times slower.
     delta : float or None, default None
         Positive stopping threshold for the criterion "objective". The search stops when no feature
-        lowers the objective by this amount.
+        lowers the objective by at least this amount.
     epsilon : float or None, default None
         Positive stopping threshold for the criterion "gradient". The search stops when no feature
-        has a gradient of this size.
+        has a gradient of at least this size.
     backward : bool, default True
         Whether to take backward steps. False means orthogonal matching pursuit.
     feature_groups : array of shape (n_features,) or None, default None
@@ -355,7 +355,7 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
         Smooth pointwise loss with second derivatives.
 
         * "auto" or "squared": half the squared error, on targets scaled to mean 0 and variance 1;
-        * "huber" or "quantile": as in :class:`FSARegressor`, on the same targets;
+        * "huber" or "quantile": as in :class:`FSARegressor`, on targets scaled in the same way;
         * a :class:`Loss` object.
     criterion, delta, epsilon, backward, feature_groups, include, exclude : object
         As in :class:`ForwardBackwardClassifier`.

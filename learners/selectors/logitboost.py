@@ -53,8 +53,9 @@ def weighted_sums(
 ) -> None:
     """Compute the sums of h x, h x^2 and g x over rows for standardised features x.
 
-    Here g and h are the gradient and curvature of each row. ``columns`` has shape (m, n), and
-    ``out`` has shape (f, 3).
+    Here g and h are the gradient and curvature of each row. ``columns``, of shape (n_features,
+    n_samples), contains the values before standardisation. Row i of ``out`` contains the three sums
+    for column ``features[i]``.
     """
     for f in range(len(features)):
         j = features[f]
@@ -71,7 +72,7 @@ def weighted_sums(
 
 
 class WeakLearners:
-    """Base class of weak learners; gradients ``g`` and curvatures ``h`` have shape (n, q)."""
+    """Base class for weak learners; gradients ``g`` and curvatures ``h`` have shape (n, q)."""
 
     def _solve(
         self, g: np.ndarray, h: np.ndarray, features: np.ndarray
@@ -143,7 +144,7 @@ class CodeLearners(WeakLearners):
     Parameters
     ----------
     codes : ndarray of shape (n_blocks, m, ROWS), uint8
-        Codes of the values, as in ``kernels``.
+        Codes of the values, such as those of :func:`~annealed.learners.designs.encoded`.
     n_samples : int
         Number of rows; the last block may be padded.
     basis : ndarray of shape (256, width)
@@ -172,7 +173,8 @@ class CodeLearners(WeakLearners):
 class TableLearners(CodeLearners):
     """Weak learners that are constant in each of ``n_bins`` bins, or linear between knots.
 
-    The codes are bins in the first case, and those of ``kernels`` in the second.
+    The codes are the bins or, for linear pieces, those of
+    :func:`~annealed.learners.designs.encoded`.
     """
 
     def __init__(self, X: Matrix, n_bins: int, response: str) -> None:
@@ -321,15 +323,15 @@ class LogitBoostClassifier(SelectingClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients of the raw columns; only for linear responses.
     knots_ : ndarray of shape (k, n_bins + 1)
-        Knots of each selected feature; only for the other responses.
+        Knots of each selected feature; not for linear responses.
     responses_ : ndarray of shape (k, n_bins or n_bins + 1, n_outputs)
-        Values of the other responses in the bins or at the knots.
+        Values of the responses in the bins ("constant") or at the knots ("piecewise").
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept of each output.
     rounds_ : ndarray of shape (n_iter_,), int
         Feature of each weak learner.
     loss_curve_ : ndarray of shape (n_iter_ + 1,)
-        Loss before the first round and after each round, which never increases.
+        Loss before the first round and after each round; it never increases.
     n_iter_ : int
         Number of rounds.
     n_features_in_, feature_names_in_

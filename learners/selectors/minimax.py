@@ -48,9 +48,9 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         Number of features per cut, at least 1.
     C : float or "auto", default 10.0
         Positive factor of the loss, as in eq. (4) of [1]_. "auto" means 25 divided by the sum of
-        the row weights, which corresponds to a ridge of 0.02 for the mean loss. It suits rare words
-        and other columns with few non-zeros, since a smaller ridge would select columns that each
-        explain a single row.
+        the row weights, which is equivalent to minimising the mean loss plus 0.02 ||w||^2. It suits
+        columns with few non-zeros, such as word counts: with a weaker penalty, columns that each
+        explain a single row would be selected.
     max_cuts : int, default 10
         Maximum number T_m of cuts, at least 1.
     n_features_to_select : int or None, default None
@@ -58,9 +58,10 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         None, the cuts determine the number. In this case, ``C="auto"`` stops adding cuts once all
         training rows are classified correctly.
     retrain_C : float, "auto" or None, default 5.0
-        Positive C of a final ridge logistic regression on the selected features, which is the
-        protocol of the paper. If None, the mixture of the cuts is used. "auto" chooses the ridge by
-        the approximate leave-one-out deviance, in raw units if X is sparse.
+        Positive C of a final ridge logistic regression on the selected features, as in [1]_. If
+        None, the mixture of the cuts is used. "auto" chooses the ridge penalty by the approximate
+        leave-one-out deviance; if X is sparse, the penalty applies to the coefficients of the raw
+        columns.
     scaling : {"standardize", "none"}, default "standardize"
         Units in which columns are compared and penalised; see :class:`FSAClassifier`.
     fit_intercept : bool, default True
@@ -69,8 +70,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         Solver of the reduced problem over all cuts so far.
 
         * "newton": Newton's method, with closed-form steps for the mixture;
-        * "smoothing": smoothing coordinate descent, as in the paper (Algorithms 2 and 3). The
-          result is the same, but it takes about 1 / tol sweeps and stops after 2000.
+        * "smoothing": smoothing coordinate descent (Algorithms 2 and 3 of [1]_). It converges to
+          the same solution, but needs about 1 / tol sweeps and stops after 2000.
     tol : float, default 1e-3
         Positive relative duality gap to which the reduced problems are solved.
     class_weight : dict, "balanced" or None, default None
@@ -88,7 +89,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     intercept_ : ndarray of shape (1,)
         Intercept of the scores.
     objective_ : ndarray of shape (n_iter_,)
-        Objective of the reduced problem after each cut, which never increases.
+        Objective of the reduced problem after each cut; it never increases.
     gap_ : float
         Relative duality gap of the last reduced problem.
     n_iter_ : int

@@ -59,10 +59,12 @@ def minimise_coordinate(
 ) -> float:
     """Minimise over one alpha_i by Algorithm 3, and return its change z, with -c1 < z < c2.
 
-    The algorithm is Newton's method on eq. (14), safeguarded by bisection. The derivative is ln((c1
-    + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), which increases from -inf to inf. Here
-    lambda is the softmax of q (half_norms_t + a_t z^2 / 2 + b_t z). The unknown is the distance to
-    the nearer bound, which avoids cancellation in the logarithm.
+    Here c1 and c2 are the distances from alpha_i to its bounds, and a change z of alpha_i changes
+    ||w_t||^2 / 2 by a_t z^2 / 2 + b_t z. The algorithm, from Tan et al. (2013), is Newton's method
+    on eq. (14), safeguarded by bisection. The derivative is ln((c1 + z) / (c2 - z)) + sum_t
+    lambda_t(z) (a_t z + b_t), which increases from -inf to inf. Here lambda is the softmax of q
+    (half_norms_t + a_t z^2 / 2 + b_t z). The unknown is the distance to the nearer bound, which
+    avoids cancellation in the logarithm.
     """
     n_cuts = len(a)
     width = c1 + c2
@@ -129,9 +131,9 @@ def coordinate_sweep(
 ) -> None:
     """Update ``alpha`` and ``w`` by one pass of coordinate descent (step 1 of Algorithm 2).
 
-    The objective is the smoothed maximum, eq. (11). ``A``, of shape (n, p), contains y_i x_i, where
-    the columns of cut t range from ``starts[t]`` to ``starts[t + 1]``. ``square``, of shape (n, T),
-    contains their squared norms, and ``w`` is alpha' A.
+    The objective is the smoothed maximum, eq. (11) of Tan et al. (2013). ``A``, of shape (n, p),
+    contains y_i x_i, where the columns of cut t range from ``starts[t]`` to ``starts[t + 1]``.
+    ``square``, of shape (n, T), contains their squared norms, and ``w`` is alpha' A.
     """
     n_cuts = len(starts) - 1
     half_norms = np.zeros(n_cuts)
@@ -288,6 +290,9 @@ def newton_step(
 ) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Take a damped Newton step in theta_j = u_j / sqrt(d_j) at a fixed mixture.
 
+    Here u_j is the coefficient of column j, and d_j is the total weight of the cuts that contain it
+    (``root`` contains sqrt(d_j)).
+
     Returns
     -------
     coef, scores : ndarray
@@ -379,9 +384,9 @@ def solve_newton(
 def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     """Solve the reduced problem by smoothing coordinate descent (Algorithms 2 and 3).
 
-    In the paper, q increases after every sweep, even without convergence, so coordinate descent
-    stalls at the kinks of the maximum. Here, q increases when the duality gap reaches the bound
-    ln(T) / q on the smoothing error (Proposition 2).
+    In Tan et al. (2013), q increases after every sweep, even without convergence, so coordinate
+    descent stalls at the kinks of the maximum. Here, q increases when the duality gap reaches the
+    bound ln(T) / q on the smoothing error (Proposition 2).
 
     Parameters
     ----------

@@ -70,8 +70,8 @@ class RankBoost(BaseEstimator):
     Attributes
     ----------
     features_, thresholds_, alphas_ : ndarray of shape (<= n_rounds,)
-        Column, threshold theta and weight alpha of each weak ranker, in order. A negative alpha
-        prefers small values.
+        Column, threshold theta and weight alpha of each weak ranker, in the order of the rounds. A
+        negative alpha prefers small values.
     feature_importances_ : ndarray of shape (n_features,)
         Sum of the absolute weights of each feature, normalised to a total of one.
     n_features_in_, feature_names_in_

@@ -197,7 +197,7 @@ class TISPRegressor(_TISP, SelectingRegressor):
         Pointwise loss with bounded curvature.
 
         * "auto" or "squared": half the squared error, on targets scaled to mean 0 and variance 1;
-        * "huber" or "quantile": as in :class:`FSARegressor`, on the same targets;
+        * "huber" or "quantile": as in :class:`FSARegressor`, on targets scaled in the same way;
         * a :class:`Loss` object.
     scaling, n_thresholdings, n_steps, interleave, learning_rate, ridge, fit_intercept : object
         As in :class:`TISPClassifier`.

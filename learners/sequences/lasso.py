@@ -17,10 +17,11 @@ _MAX_STEPS = 150  # maximum number of steps per fit
 def lasso_path(
     problem: ChainProblem, codes: np.ndarray, *, decrease: float = 0.75, max_penalties: int = 30
 ) -> Iterator[ChainFit]:
-    """Fit with decreasing penalties, the first of which is the smallest that selects no column.
+    """Fit with decreasing lasso penalties.
 
-    A penalty is the factor of a weighted sum: the norms of the blocks of standardised coefficients,
-    each weighted by the square root of the block size.
+    A penalty is the factor by which a sum is multiplied: the sum of the norms of the blocks of
+    standardised coefficients, each weighted by the square root of the block size. The first penalty
+    is ``decrease`` times the smallest one at which no column is selected.
 
     Parameters
     ----------

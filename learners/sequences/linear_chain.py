@@ -41,7 +41,7 @@ class Sequences(NamedTuple):
     order: np.ndarray | None
 
     def ordered(self, rows: Any) -> Any:
-        """Return the rows of an array or sparse matrix, ordered by sequence."""
+        """Return the rows of an array or sparse matrix, grouped by sequence."""
         return rows if self.order is None else rows[self.order]
 
     def restored(self, rows: np.ndarray) -> np.ndarray:
@@ -134,7 +134,7 @@ def _short(values: np.ndarray) -> str:
 
 
 class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
-    """Base class of the sequence estimators; a subclass implements ``_fit_problem``."""
+    """Base class for the sequence estimators; a subclass implements ``_fit_problem``."""
 
     # With scikit-learn's metadata routing, cross-validation passes the sequence IDs on.
     __metadata_request__fit = {"sequence": True}  # noqa: RUF012
@@ -255,8 +255,8 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         lengths, sequence : array or None, default None
             As in :meth:`fit`.
         method : {"marginal", "viterbi"}, default "marginal"
-            Whether to predict the most probable label of each row, or the most probable label
-            sequence.
+            Whether to predict the most probable label of each row ("marginal") or the most probable
+            label sequence ("viterbi").
 
         Returns
         -------
@@ -374,7 +374,7 @@ class LinearChainCRF(BaseCRF):
     """Linear-chain conditional random field, which labels each row given all rows of its sequence.
 
     The model is that of Lafferty et al. (2001) [1]_. L-BFGS minimises the same convex objective as
-    crfsuite with all states and transitions::
+    crfsuite with all possible states and transitions::
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 

@@ -63,7 +63,7 @@ class ChainProblem:
     Attributes
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
-        Rows, ordered by sequence.
+        Rows, grouped by sequence.
     codes : ndarray of shape (n_rows,), int
         Class codes.
     n_classes : int
@@ -94,7 +94,7 @@ class ChainProblem:
     free: np.ndarray | None = None
 
     def keep(self, chosen: np.ndarray) -> "tuple[np.ndarray, ChainProblem]":
-        """Return the columns with at least one chosen coefficient, and the problem on them."""
+        """Return the columns with a chosen coefficient, and the problem restricted to them."""
         columns = np.flatnonzero(chosen.any(axis=1))
         return columns, replace(self, X=self.X[:, columns], free=chosen[columns])
 

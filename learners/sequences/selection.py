@@ -26,7 +26,7 @@ _MAX_CUTS = 60  # number of cuts above which several units are dropped at a time
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SelectingCRF(SupportMixin, BaseCRF):
-    """Base class of conditional random fields that select units in ``_search``."""
+    """Base class for conditional random fields that select columns or groups of columns."""
 
     n_features_to_select: int | float | None = field(default=10, kw_only=False)
     feature_groups: ArrayLike | None = field(default=None, kw_only=False)
@@ -88,8 +88,8 @@ class ForwardBackwardCRF(SelectingCRF):
     backward : bool, default True
         Whether to take backward steps.
     polish : {"swap"} or None, default None
-        Exchanges after the search. "swap" exchanges units one at a time as long as the refitted
-        objective decreases.
+        Refinement of the selection. "swap" exchanges selected units for others, one at a time, as
+        long as the refitted objective decreases.
     criterion : {"gradient", "objective"}, default "gradient"
         Criterion for the unit to add.
 
@@ -99,14 +99,14 @@ class ForwardBackwardCRF(SelectingCRF):
           small problems only.
     delta : float or None, default None
         Positive stopping threshold for the criterion "objective". The search stops when no unit
-        lowers the objective by this amount.
+        lowers the objective by at least this amount.
     epsilon : float or None, default None
         Positive stopping threshold for the criterion "gradient". The search stops when no unit has
-        a gradient of this size.
+        a gradient of at least this size.
     per_class : bool, default False
-        Whether a unit belongs to a single class, as in section 5 of [2]_. The index of a unit is
-        then ``column * n_classes + class``, and a column is selected if any of its coefficients is
-        selected.
+        Whether a unit is the coefficient of a column for a single class, as in section 5 of [2]_.
+        The index of a unit is then ``column * n_classes + class``, and a column is selected if any
+        of its coefficients is selected.
     ridge, fit_transitions, fit_intercept, max_iter, tol : object
         As in :class:`LinearChainCRF`.
 
@@ -129,7 +129,7 @@ class ForwardBackwardCRF(SelectingCRF):
     See Also
     --------
     FSACRF : Selects the units by annealing.
-    LinearChainCRF : Uses all columns; fit, predict and score are the same.
+    LinearChainCRF : Uses all columns; has the same methods.
 
     References
     ----------
@@ -200,8 +200,8 @@ class FSACRF(SelectingCRF):
     feature_groups : array of shape (n_features,) or None, default None
         As in :class:`ForwardBackwardCRF`.
     polish : {"swap"} or None, default "swap"
-        Exchanges after the search. "swap" exchanges units one at a time as long as the refitted
-        objective decreases.
+        Refinement of the selection. "swap" exchanges selected units for others, one at a time, as
+        long as the refitted objective decreases.
     criterion : {"norm", "objective"}, default "objective"
         Criterion for the units to drop.
 
@@ -229,7 +229,7 @@ class FSACRF(SelectingCRF):
     See Also
     --------
     ForwardBackwardCRF : Selects the units by forward-backward search.
-    LinearChainCRF : Uses all columns; fit, predict and score are the same.
+    LinearChainCRF : Uses all columns; has the same methods.
 
     References
     ----------

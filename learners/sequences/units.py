@@ -109,7 +109,10 @@ class UnitModel:
         return self.part.value_and_gradient(self.fit.with_coef(coef))[0]
 
     def costs(self) -> np.ndarray:
-        """Compute the increase in the objective caused by removing each unit, minus its penalty."""
+        """Compute the increase in the objective if each unit is removed.
+
+        The penalty of the unit is subtracted.
+        """
         return (
             np.array([self.value_without(unit) for unit in self.units])
             - self.value
@@ -154,9 +157,8 @@ class UnitModel:
 def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
     """Exchange units one at a time as long as the refitted objective decreases.
 
-    Each round considers the units of lowest cost in turn. It removes each unit and tries, one at a
-    time, the replacements that then have the largest gradients. The function returns the steps as
-    entries of a path.
+    Each round removes the units of lowest cost, one at a time, and tries the replacements that then
+    have the largest gradients. The steps are returned as entries of a path.
     """
     path: list[Step] = []
     for _ in range(max_exchanges):

@@ -32,7 +32,7 @@ def accelerated_gradient(
     loss : Loss
         Loss with a finite ``max_curvature``.
     sample_weight : ndarray of shape (n_samples,)
-        Weights that sum to one.
+        Row weights that sum to one.
     coef : ndarray of shape (n_features, width, n_outputs)
         Initial coefficients.
     intercept : ndarray of shape (n_outputs,)

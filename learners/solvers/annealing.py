@@ -56,10 +56,10 @@ def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
 
 
 def strongest(strength: np.ndarray, count: int) -> np.ndarray:
-    """Return the indices of the ``count`` largest values in ascending order; ties favour the first.
+    """Return, in ascending order, the indices of the ``count`` largest values.
 
-    Values that differ by rounding errors count as ties, since copies of a column may be summed in
-    different orders.
+    Ties favour lower indices. Values that differ by rounding errors count as ties, since copies of
+    a column may be summed in different orders.
 
     Examples
     --------
@@ -236,10 +236,11 @@ def anneal(
     loss : Loss
         Loss function.
     counts : ndarray of int, or function
-        Non-increasing numbers of features (or groups, if given) that remain after each step. If
-        this is a function, it is called with the design after the first gradient.
+        Non-increasing numbers of features (or groups, if given) that remain after each step, or a
+        function of the design that returns them. The function is called after the first gradient
+        has been computed.
     sample_weight : ndarray of shape (n_samples,)
-        Weights that sum to one, so that gradients are weighted means.
+        Row weights that sum to one, so that gradients are weighted means.
     learning_rate : float or function
         Step size, or a function ``(design, coef) -> float``. The function is called when features
         are first dropped, and whenever half of the features have been dropped. It need not be
@@ -255,12 +256,12 @@ def anneal(
     groups : ndarray of shape (n_features,), int, or None
         Group of each feature. A group is kept or dropped as a whole.
     fixed : ndarray of shape (n_features,), bool, or None
-        Features that are never dropped.
+        Mask of the features that are never dropped.
     project : function or None
         Function that is called with the state after each gradient step. It projects the
         coefficients onto the constraints in place.
     coef, intercept : ndarray or None
-        Initial values; by default, zero and the best constant.
+        Initial values. None means zero coefficients, and the best constant as the intercept.
     callback : function or None
         Function called as ``callback(step, state)`` after each step.
 

@@ -21,9 +21,9 @@ def shrunken_discriminant(
     members : ndarray of shape (n_samples, n_classes)
         One-hot encoded classes.
     sample_weight : ndarray of shape (n_samples,)
-        Weights that sum to one.
+        Row weights that sum to one.
     n_rows : float
-        Sum of the row weights.
+        Sum of the row weights before normalisation.
 
     Returns
     -------

@@ -83,7 +83,7 @@ class Units:
         return int(self.of_feature.max()) + 1
 
     def features(self, units: np.ndarray) -> np.ndarray:
-        """Return the features of the given units, ordered by unit."""
+        """Return the features of the given units, in the order in which the units are given."""
         return units if self.members is None else np.concatenate([self.members[u] for u in units])
 
 
@@ -96,7 +96,7 @@ class Pool:
     units : ndarray of shape (n_units,), int
         Unit indices.
     Z : ndarray of shape (n_samples, n_columns)
-        Standardised columns, ordered by unit.
+        Standardised columns, grouped by unit.
     offsets : ndarray of shape (n_units + 1,), int
         First column of each unit, followed by the number of columns.
     fixed : ndarray of shape (n_units,), bool, or None
@@ -112,7 +112,7 @@ class Pool:
     def read(
         cls, design: Design, units: Units, numbers: np.ndarray, rows: np.ndarray | None = None
     ) -> "Pool":
-        """Read the columns of the given units, in ascending order, for all or some rows."""
+        """Read the columns of units ``numbers``, which must be ascending, for all or some rows."""
         fixed = None if units.fixed is None else units.fixed[numbers]
         features = units.features(numbers)
         if units.members is None:
@@ -167,7 +167,7 @@ class Pool:
         return len(self.offsets) - 1 == self.Z.shape[1]
 
     def columns_of(self, units: np.ndarray) -> np.ndarray:
-        """Return the column indices of the given units, ordered by unit.
+        """Return the column indices of the given units, in the order in which the units are given.
 
         Examples
         --------
@@ -182,7 +182,7 @@ class Pool:
         )
 
     def matrix_of(self, units: np.ndarray) -> np.ndarray:
-        """Return the columns of the given units."""
+        """Return the columns of the given units, in the order in which the units are given."""
         return self.columns[self.columns_of(units)].T
 
     def part(self, units: np.ndarray) -> "Pool":
@@ -373,7 +373,7 @@ class Candidates:
         return Pool.read(self.design, self.units, numbers, self.rows)
 
     def steepest(self, pool: Pool, k: int, fit: Fit) -> Pool:
-        """Return the units outside the pool with the largest gradients, in a single pass."""
+        """Return the units outside the pool with the largest gradients (one pass over the data)."""
         residual, of_feature = fit.residual, self.units.of_feature
         if self.rows is not None:
             residual = np.zeros((self.design.n_samples, residual.shape[1]))
@@ -482,7 +482,7 @@ def exchange(
     groups : ndarray of shape (n_features,), int, or None
         Group of each feature. Groups are exchanged as a whole.
     fixed : ndarray of shape (n_features,), bool, or None, default None
-        Features that are never exchanged.
+        Mask of the features that are never exchanged.
     rounds : int, default 10
         Maximum number of passes over all columns. 0 restricts exchanges to units that were dropped
         late.
@@ -533,12 +533,13 @@ def alternatives(
 ) -> dict[int, list[tuple[int, float]]]:
     """Return the features that could replace each selected feature at a small cost.
 
-    The costs are predictions of the quadratic model. A group is represented by its first feature.
+    The costs are predicted by the quadratic model. A group is represented by its first feature.
 
     Returns
     -------
     dict of int to list of (int, float)
-        Alternatives to each feature and their relative costs, in ascending order of cost.
+        Alternatives to each feature and their costs relative to the objective, in ascending order
+        of cost.
     """
     units = Units.of_groups(groups, design.n_features)
     chosen = np.unique(units.of_feature[state.kept])
@@ -671,9 +672,9 @@ def proposals(
     """Iterate over sets of exchanges (out, in) to try.
 
     The first set is half of the compatible exchanges with a predicted improvement. Each of the
-    following sets is smaller than the previous one. Predictions from a bound on the curvature are
-    pessimistic. In this case, exchanges without a predicted improvement are also tried
-    individually.
+    following sets is smaller than the previous one. If ``exact`` is false, the predictions use a
+    bound on the curvature and are pessimistic, so exchanges without a predicted improvement are
+    also tried individually.
 
     Parameters
     ----------
@@ -722,7 +723,7 @@ def block_changes(
     pool_offsets: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Add the predicted changes for units that have several columns.
+    """Add to ``out`` the predicted changes for units that have several columns.
 
     ``offsets`` and ``pool_offsets`` contain the first column of each unit, followed by the number
     of columns. ``schur``, of shape (n_columns, widest), contains the rows of the Schur complements

@@ -19,7 +19,7 @@ class Step(NamedTuple):
 
 
 class GreedyModel(Protocol):
-    """Interface of a model to the greedy search.
+    """Interface that a model provides for the greedy search.
 
     A model is refitted whenever a unit (a feature or group) is added or removed.
     """
@@ -75,8 +75,9 @@ def greedy_search(
         Criterion for the best unit: the largest gradient (FoBa-gdt), or the largest decrease in the
         objective when only the unit is fitted (FoBa-obj).
     delta, epsilon : float or None
-        Stopping thresholds. The search stops when no unit lowers the objective by ``delta``
-        (criterion "objective"), or has a gradient of ``epsilon`` (criterion "gradient").
+        Stopping thresholds. With the criterion "objective", the search stops when no unit lowers
+        the objective by at least ``delta``. With the criterion "gradient", it stops when no unit
+        has a gradient of at least ``epsilon``.
     backward : bool
         Whether to take backward steps. False means orthogonal matching pursuit.
     fixed : sequence of int, default ()

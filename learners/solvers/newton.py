@@ -38,7 +38,7 @@ class SupportProblem:
     loss : Loss
         Loss function.
     sample_weight : ndarray of shape (n_samples,)
-        Weights that sum to one.
+        Row weights that sum to one.
     fit_intercept : bool
         Whether to fit an intercept.
     prior : Prior or None
@@ -50,8 +50,8 @@ class SupportProblem:
     offset : ndarray of shape (n_samples, n_outputs) or None
         Fixed scores, which are added to those of the columns.
     n_rows : float or None
-        Number of rows, counting copies. None means the effective number of rows implied by the
-        weights.
+        Number of rows, where a row whose weight is a count is counted that many times. None means
+        the effective number of rows implied by the weights.
     """
 
     y: np.ndarray
@@ -320,8 +320,8 @@ def _joint_direction(
 def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     """Invert the joint Hessian of all coefficients of all outputs, given the Hessian of each row.
 
-    The result is ordered by column, then by output. ``A1`` is the result of
-    :meth:`SupportProblem.with_intercept`.
+    Rows and columns of the result are sorted by column of ``A1``, then by output. ``A1`` is the
+    result of :meth:`SupportProblem.with_intercept`.
     """
     q, p = curvature.shape[1], A1.shape[1]
     penalty = problem.penalty_hessian(p - problem.fit_intercept)
@@ -357,7 +357,7 @@ def bounded_fit(
     bounds: tuple[np.ndarray, ...],
     basis: np.ndarray | None = None,
 ) -> Fit:
-    """Fit one output by L-BFGS-B, with bounds on the coefficients or on factors of a basis.
+    """Fit one output by L-BFGS-B, with bounds on coefficients or on coordinates in a basis.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def bounded_fit(
     bounds : (ndarray, ndarray)
         Lower and upper bounds, each of shape (p,).
     basis : ndarray of shape (p, p) or None, default None
-        Matrix that maps the bounded factors to the coefficients, or None if the coefficients
+        Matrix that maps the bounded coordinates to the coefficients, or None if the coefficients
         themselves are bounded.
 
     Returns

@@ -43,7 +43,7 @@ def search(
     flip: float,
     fixed: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Search for a support with a lower objective under the assumption of flipped labels.
+    """Search for a support with a lower objective, assuming that many labels are flipped.
 
     Parameters
     ----------
@@ -52,14 +52,14 @@ def search(
     y : ndarray of shape (n_samples, 1)
         Labels, encoded as -1 and +1.
     sample_weight : ndarray of shape (n_samples,)
-        Weights that sum to one.
+        Row weights that sum to one.
     kept : ndarray of int, ascending
         Initial support.
     n_rows : float
-        Sum of the row weights.
+        Sum of the row weights before normalisation.
     flip : float
-        Fraction of flipped labels that the fit assumes. The search assumes five times this
-        fraction, which is 0.1 for classes of equal size.
+        Fraction of flipped labels that the fit assumes. The search assumes a fraction that is five
+        times as large, but at most 0.1.
     fixed : ndarray of shape (n_features,), bool, or None, default None
         Mask of the features that must remain in the support.
 

@@ -89,10 +89,11 @@ class Schedule(BaseEstimator):
         drops the same number.
     mu : float or "auto", default "auto"
         Non-negative speed. A larger value drops more features in the first steps, so the fit is
-        faster, but features are dropped before their coefficients have converged. With 0, "inverse"
-        decreases linearly. "auto" means the default of the estimator: 100 for classification and
-        ranking, 30 for regression, and 0.3 for :class:`StabilizedTruncatedSGDClassifier`. If the
-        object is called directly, "auto" means 100.
+        faster, but features are dropped before their coefficients have converged. If mu is 0,
+        "inverse" decreases linearly. "auto" means the default of the estimator: 100 for
+        classification and ranking, 30 for regression, and 0.3 for
+        :class:`StabilizedTruncatedSGDClassifier`. If the object is called directly, "auto" means
+        100.
     n_steps : int, default 100
         Number of steps of the FSA estimators (E in the paper), at least 1. With more steps, fewer
         features are dropped at a time, and the fit takes longer.

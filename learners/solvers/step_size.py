@@ -28,7 +28,7 @@ def largest_eigenvalue(
     design : Design
         Design of all features.
     sample_weight : ndarray of shape (n_samples,)
-        Weights that sum to one.
+        Row weights that sum to one.
     direction : ndarray of shape (n_features, width, 1)
         Initial vector. A gradient is suitable, since it contains the directions of the next steps
         and does not depend on the order of the columns.
@@ -99,10 +99,10 @@ def annealing_step(
     loss : Loss
         Loss function.
     sample_weight : ndarray of shape (n_samples,)
-        Weights that sum to one.
+        Row weights that sum to one.
     step : float or None
-        Step size that replaces the default of the loss, if it has one. Losses without a default use
-        the Lipschitz step size, since larger steps diverge.
+        Step size that replaces the default step size of the loss. A loss without a default always
+        uses the Lipschitz step size, since larger steps diverge.
     bound : ndarray of shape (n_samples, n_outputs) or None
         Value of ``loss.curvature_bound(y)`` if the bounds differ between rows.
 

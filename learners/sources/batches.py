@@ -11,7 +11,7 @@ from .matrix import Source, float_dtype
 
 
 class BatchSource(Source):
-    """Matrix whose batches of rows are read in order by every pass over the data.
+    """Matrix that is given as batches of rows, which are read in every pass over the data.
 
     Parameters
     ----------

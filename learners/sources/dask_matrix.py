@@ -92,8 +92,8 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or Source
         Numeric matrix of shape (n_samples, n_features), with chunks of any shape. A file from
-        :func:`on_disk` is read by the workers, which need access to it at the same path. Its limits
-        apply unless others are given.
+        :func:`on_disk` is read by the workers, which need access to it at the same path. The limits
+        of the file apply unless others are given.
     memory_limit : int, str or None, default None
         Memory on the client that a fit may use, in bytes or as text such as "2GB"; None means 0.5
         GiB. The remaining columns are sent to the client once they fit into half of the limit. The

@@ -179,7 +179,7 @@ def _of_path(path: Path | str, name: str | None, filters: Any, *columns: Any) ->
 
 
 def anywhere(path: Path | str) -> Path | str:
-    """Return a path or URL that is valid in any process."""
+    """Return an absolute path or an unchanged URL, which any process can open."""
     return path if isinstance(path, str) else path.absolute()
 
 

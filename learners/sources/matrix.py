@@ -91,7 +91,7 @@ def float_dtype(dtype: Any) -> np.dtype:
 
 
 class OutOfCoreMatrix:
-    """Base class of matrices that are not arrays in memory.
+    """Base class for matrices that are not arrays in memory.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class OutOfCoreMatrix:
     subsample: float = 1.0
 
     def set_limits(self, memory_limit: int | str | None, subsample: float) -> Self:
-        """Set the limits of a fit on memory and rows, and return the matrix itself.
+        """Set the limits on memory and rows that apply to a fit.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class Source(OutOfCoreMatrix):
     order : {"C", "F"}
         Memory layout of the file and of the rectangles that are read.
     row_step, column_step : int
-        Height and width of the smallest rectangle that can be read.
+        Number of rows and columns of the smallest rectangle that can be read.
     target, weight : ndarray of shape (n_samples,) or None
         Targets and weights in the file, which are read into memory for ``fit(source,
         source.target)``.
@@ -224,7 +224,7 @@ class Source(OutOfCoreMatrix):
         return self[:, columns]
 
     def cuts(self, height: int) -> list[slice]:
-        """Split the rows into ranges of at most ``height`` rows unless reads would be repeated."""
+        """Split the rows into ranges of at most ``height`` rows, but at least ``row_step`` rows."""
         step = max(1, height // self.row_step) * self.row_step
         if self.row_step == 1 and step > CHUNK:
             step -= step % CHUNK  # align with the chunks of sums over rows

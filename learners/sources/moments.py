@@ -24,7 +24,7 @@ _BLOCK_BYTES = 32 << 20  # bytes in double precision at a time
 
 @dataclass(frozen=True)
 class Moments:
-    """Weighted moments of the columns of X and the targets, concatenated.
+    """Weighted moments of the columns of X, followed by those of the targets.
 
     Attributes
     ----------

@@ -121,8 +121,8 @@ class RawSource(Source):
 def as_requested(file: int) -> None:
     """Disable the operating system's read-ahead for a file.
 
-    This package reads blocks ahead itself, and reading ahead does not help if the remaining columns
-    are scattered.
+    The package reads blocks ahead itself, and read-ahead by the operating system does not help if
+    the remaining columns are scattered.
     """
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
@@ -140,7 +140,7 @@ def _fill(file: Any, out: np.ndarray, at: int) -> None:
 
 
 def mapped(X: np.memmap) -> RawSource:
-    """Return the source of a memory-mapped array, or of a view of one."""
+    """Return the source of a memory-mapped array or of a view of such an array."""
     base: Any = X
     while isinstance(base.base, np.ndarray):
         base = base.base

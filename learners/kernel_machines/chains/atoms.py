@@ -20,7 +20,7 @@ from ...compilation import jit
 
 
 class AtomPrior(NamedTuple):
-    """Constants of the prior of the atoms.
+    """Hyperparameters of the prior on the atoms.
 
     The number of atoms has a Poisson distribution with mean ``expected``, truncated at the maximum
     number.
@@ -37,7 +37,7 @@ class AtomPrior(NamedTuple):
 
 
 class Atoms(NamedTuple):
-    """Storage for ``len(length)`` atoms, of which a chain uses the first ones."""
+    """Storage for ``len(length)`` atoms; the current number of atoms is stored separately."""
 
     columns: np.ndarray  # (max_components, max_order) int64
     length: np.ndarray  # (max_components,) int64
@@ -45,7 +45,7 @@ class Atoms(NamedTuple):
 
 
 def empty_atoms(max_components: int, max_order: int) -> Atoms:
-    """Allocate storage for atoms of length 0."""
+    """Allocate storage for ``max_components`` atoms, all of which initially have length 0."""
     shape = (max_components, max_order)
     return Atoms(np.full(shape, -1, np.int64), np.zeros(max_components, np.int64), np.zeros(shape))
 
@@ -56,8 +56,8 @@ def transitions(
 ) -> tuple[int, int, int]:
     """Count the transitions from a column in the first ``size`` atoms, excluding the atom ``skip``.
 
-    The function returns the number of all transitions, of transitions to the null state, and of
-    transitions to ``following``.
+    The function returns the number of all transitions, of transitions to the end of the atom, and
+    of transitions to ``following``.
     """
     total, stops, hits = 0, 0, 0
     for l in range(size):

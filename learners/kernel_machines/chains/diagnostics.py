@@ -33,8 +33,9 @@ def r_hat(traces: np.ndarray) -> float:
     Returns
     -------
     float
-        R-hat, which is close to 1 if the chains agree ([1]_ recommends less than 1.01). It is
-        infinite for chains that are constant at different values, and NaN for fewer than 4 draws.
+        R-hat, which is close to 1 if the chains agree; Vehtari et al. (2021) recommend a value
+        below 1.01. It is infinite for chains that are constant at different values, and NaN for
+        fewer than 4 draws.
     """
     if traces.shape[1] < 4:
         return float("nan")

@@ -19,8 +19,8 @@ REFRESH = 200  # accepted moves between two full factorisations
 class Gram(NamedTuple):
     """Features F, and quantities derived from their Gram matrix A = F W F' + diag(precision).
 
-    W is the diagonal matrix of the row weights. With D atoms, the first 1 + 2 D rows of F are in
-    use.
+    W is the diagonal matrix of the row weights, and c = F t is the projection of the target t. With
+    D atoms, the first 1 + 2 D rows of F are in use.
     """
 
     features: np.ndarray  # F: (1 + 2 max_components, N)

@@ -32,7 +32,7 @@ STEPS = np.array([0.05, 0.2, 0.6])  # step sizes of the random walk, relative to
 
 @jit
 def pick(cumulative: np.ndarray, rng: np.random.Generator) -> int:
-    """Draw an index with probabilities proportional to weights, given as cumulative sums."""
+    """Draw an index with probability proportional to its weight, given the cumulative weights."""
     return min(
         np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"),
         len(cumulative) - 1,
@@ -165,7 +165,7 @@ def propose(
     n : int
         Number of columns of the new atom; 0 if the move adds no atom.
     log_ratio : float
-        Log of the prior ratio times the proposal ratio, excluding the likelihood.
+        Log of the prior ratio times the proposal ratio; the likelihood is not included.
     """
     if kind == BIRTH:
         if size == len(atoms.length):

@@ -88,7 +88,7 @@ def run_chain(
     y : ndarray of shape (N,)
         Target, in the form that ``likelihood`` requires.
     prior : AtomPrior
-        Prior of the atoms.
+        Prior on the atoms.
     table : Table
         Proposal table.
     rng : Generator
@@ -105,7 +105,7 @@ def run_chain(
     start : Atoms or None
         Initial atoms; None means no atoms.
     probabilities : ndarray of shape (9,)
-        Probability of each move.
+        Probability of each type of move.
     greedy : bool
         Whether to accept only moves that improve the posterior.
 

@@ -20,7 +20,7 @@ MAX_NEIGHBOURS, MIN_CORRELATION = 10, 0.3
 
 
 class Table(NamedTuple):
-    """Proposal weights of column sets and columns, and the columns correlated with each column."""
+    """Proposal weights of column sets and single columns, and correlated columns of each column."""
 
     keys: (
         np.ndarray
@@ -46,11 +46,11 @@ def screen(
     y : ndarray of shape (N,)
         Target.
     scale : float
-        Prior scale of the frequencies.
+        Scale of the prior on the frequencies.
     screening : {"pairs", "triples", None}
-        Order of the largest products. None makes all columns equally likely.
+        Largest sets of columns in the table. None makes all columns equally likely.
     max_order : int
-        Maximum number of columns in an atom, and in a product of the table.
+        Maximum number of columns in an atom, and thus in a set of columns.
 
     Returns
     -------

@@ -2,12 +2,18 @@
 twice and resumed, compared with an uninterrupted one; memory; and one process compared with two.
 
     python benchmarks/faces_folder.py --data DATA/faces/train [--photographs 10000]
+
+``--workers N`` compares one process with N local Dask workers instead, one of which is killed after
+a third of the time.
 """
 
+import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -16,6 +22,7 @@ import numpy as np
 from annealed.pipelines.keypoints.data import read_annotations
 from annealed.vision.images import read_image
 from common import new_parser
+from dask.distributed import Client, LocalCluster
 
 SIDE = 200
 PROGRAM = (
@@ -59,9 +66,28 @@ def run(*arguments, seconds=None):
     return time.perf_counter() - start
 
 
+def compare_workers(folder, table, n, one):
+    """Repeat the run on N workers, one of which is killed, and print the seconds of both."""
+    with LocalCluster(n, threads_per_worker=1, dashboard_address=None) as cluster:
+        with Client(cluster, set_as_default=False) as client:
+            victims = list(client.run(os.getpid).values())
+        killer = threading.Timer(one / 3, os.kill, [victims[0], signal.SIGKILL])
+        killer.start()
+        several = run(folder, "--out", table, "--dask", cluster.scheduler_address)
+        killer.cancel()
+        with Client(cluster, set_as_default=False) as client:
+            killed = victims[0] not in client.run(os.getpid).values()
+    same = table.read_bytes() == table.with_name("whole.csv").read_bytes()
+    print(
+        f"one process: {one:.0f} s; {n} workers on {len(os.sched_getaffinity(0))} processors, "
+        f"one killed ({killed}): {several:.0f} s; identical output: {same}"
+    )
+
+
 def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--workers", type=int, default=0, metavar="N")
     parser.add_argument("--photographs", type=int, default=10_000)
     args = parser.parse_args(argv)
     images = [
@@ -77,6 +103,9 @@ def main(argv=None):
         )
         write_copies(images, folder, args.photographs)
         run(folder / "0" / "00000.jpg", "--out", Path(name) / "warm.csv")
+        if args.workers:
+            one = run(folder, "--out", whole.with_suffix(".csv"))
+            return compare_workers(folder, Path(name) / "workers.csv", args.workers, one)
         for ending in (".csv", ".parquet"):
             one = run(folder, "--out", whole.with_suffix(ending))
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024

@@ -113,8 +113,8 @@ def write_model(
 ) -> None:
     """Write a model file; an existing file is replaced atomically.
 
-    The header contains JSON values, without NaN or infinity. The kind is checked when the file is
-    read.
+    ``kind`` names the type of model and is checked when the file is read. ``header`` contains JSON
+    values without NaN or infinity.
     """
     header = {**header, "format": FORMAT, "version": VERSION, "kind": kind, "sha256": _NO_DIGEST}
     text = json.dumps(header, sort_keys=True, allow_nan=False)
@@ -137,7 +137,7 @@ def read_header(path: str | Path) -> dict[str, Any]:
 
 
 def read_model(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read the arrays and the header of a model file of a given kind.
+    """Read the arrays and the header of a model file with the given kind of model.
 
     A ValueError that names the file is raised if the file is missing or damaged, is not a model, or
     is of a different kind or a newer version.
@@ -234,7 +234,7 @@ def _digest(path: Path, recorded: str) -> str:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Context manager that converts errors in reading a damaged file to a one-line ValueError."""
+    """Context manager that converts errors while reading a damaged file to a short ValueError."""
     try:
         yield
     except ValueError as error:
@@ -253,9 +253,10 @@ def reading(path: str | Path) -> Iterator[None]:
 
 
 class ModelFile:
-    """Base class of models that are stored in files.
+    """Base class for models that are stored in files.
 
-    A subclass defines its ``KIND`` and how it is converted to and from arrays and a header.
+    A subclass defines ``KIND``, the name of its type in files, and the conversion to and from
+    arrays and a header.
     """
 
     KIND: ClassVar[str]
@@ -271,7 +272,7 @@ class ModelFile:
         Raises
         ------
         ValueError
-            If the model is not trained, or the file cannot be written or could not be read back.
+            If the model is not trained, the file cannot be written, or it would not be readable.
         """
         write_model(path, self.KIND, *self._to_file(Path(path)))
 
@@ -292,7 +293,8 @@ class ModelFile:
         Raises
         ------
         ValueError
-            If the file is missing, damaged, of a different kind, or from a later version.
+            If the file is missing or damaged, or contains a different kind of model or a newer
+            version.
         """
         arrays, header = read_model(path, cls.KIND)
         with reading(path):
@@ -315,9 +317,9 @@ def check_settings(
 ) -> dict[str, Any]:
     """Convert a JSON object of a header to settings, and validate each setting.
 
-    Lists become tuples. Each setting must have the type of its example value, which is a bool, int,
-    float, str, or tuple of these. ``limits`` contains the minimum and maximum of some settings or
-    of their entries. Other numbers must be between -1e6 and 1e6.
+    Lists are converted to tuples. Each setting must have the same type as its value in ``example``:
+    bool, int, float, str, or a tuple of these. ``limits`` contains the minimum and maximum of some
+    numbers. All other numbers must be between -1e6 and 1e6.
     """
     if not isinstance(record, dict) or record.keys() != defaults.keys():
         raise ValueError(
@@ -358,8 +360,8 @@ def check_array(
 ) -> np.ndarray:
     """Validate and return an array of a model file.
 
-    The array must exist, have the given type and shape, and contain only values in the given range.
-    None in the shape means any length.
+    The array must have the given type and shape, and its values must be in the given range. None in
+    the shape means any length.
     """
     if name not in arrays:
         raise ValueError(f"{path}: the file is damaged (array {name!r} is missing)")
@@ -394,7 +396,7 @@ def list_models() -> list[str]:
 
 
 def resolve_model(name_or_path: str | Path) -> Path:
-    """Return the path of a model file, given the name of a shipped model or a path.
+    """Return the path of a model, given its name or path.
 
     Parameters
     ----------
@@ -422,7 +424,7 @@ def resolve_model(name_or_path: str | Path) -> Path:
 
 
 def load_model(name_or_path: str | Path) -> Any:
-    """Load a model, given the name of a shipped model or a path.
+    """Load a model, given its name or path.
 
     Parameters
     ----------
@@ -432,13 +434,12 @@ def load_model(name_or_path: str | Path) -> Any:
     Returns
     -------
     model
-        Model, such as a :class:`KeypointDetector`, of the class that corresponds to the kind of the
-        file.
+        Model whose class, such as :class:`KeypointDetector`, depends on the file.
 
     Raises
     ------
     ValueError
-        If the model does not exist, or the file is damaged.
+        If there is no such model, or the file is damaged.
     """
     path = resolve_model(name_or_path)
     kind = read_header(path)["kind"]

@@ -17,7 +17,7 @@ def short(message: object) -> str:
 
 
 def first_of(words: Sequence[str], n_shown: int) -> str:
-    """Join the first words with commas, and append dots if there are more words.
+    """Join the first words with commas, and append an ellipsis if there are more words.
 
     Examples
     --------

@@ -54,8 +54,8 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     """Read an image file as an upright RGB array.
 
     The EXIF orientation is applied, and transparent pixels are blended over white. Grey values of
-    more than 8 bits are scaled from their full range (0 to 65535 for 16 bits) to 0 to 255, and
-    floats in [0, 1] are multiplied by 255.
+    more than 8 bits are scaled from their full range (such as [0, 65535] for 16 bits) to [0, 255],
+    and floats in [0, 1] are multiplied by 255.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def _n_frames(image: Image.Image) -> int:
 
 
 def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Return the width and height of an image file after its EXIF orientation is applied.
+    """Return the width and height of the upright image in a file, given its EXIF orientation.
 
     The pixels are not decoded. The function raises the same errors as :func:`read_image`.
     """

@@ -34,18 +34,18 @@ _FLOOR = 4.0
 
 @dataclass(frozen=True)
 class Frame:
-    """Upright image of a shape, in which ``unit`` pixels correspond to one unit of length.
+    """Image of a shape in an upright position, with coordinates relative to the shape.
 
-    Pixel (0, 0) lies at ``origin``, which is x + iy in shape coordinates.
+    Shape coordinates are complex numbers x + iy.
 
     Attributes
     ----------
     pixels : ndarray of shape (h, w), uint8
         Grey values.
     origin : complex
-        Shape coordinates of the centre of the first pixel.
+        Shape coordinates of the centre of pixel (0, 0).
     unit : float
-        Number of pixels per unit of length of the shape.
+        Number of pixels per unit of shape coordinates.
     """
 
     pixels: np.ndarray
@@ -67,12 +67,12 @@ def cut_frame(
     levels : list of Level
         Levels of the pyramid, from large to small.
     scale_rotation, translation : complex
-        Similarity transform ``image = scale_rotation * shape + translation`` from the shape to
-        image pixels.
+        Similarity transform ``image = scale_rotation * shape + translation`` from shape coordinates
+        to image pixels.
     box : tuple of float
         Box x0, y0, x1, y1 in shape coordinates.
     unit : float
-        Number of pixels of the result per unit of length of the shape.
+        Number of pixels of the crop per unit of shape coordinates.
 
     Returns
     -------
@@ -111,8 +111,8 @@ def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n, 128), float32
-        Histograms of the cells in row order, with 8 directions each. For points outside the frame,
-        the border of the frame is repeated.
+        Histograms, with 8 directions for each cell and the cells in row-major order. Border pixels
+        of the frame are repeated outside it.
     """
     at = (points - frame.origin) * frame.unit
     return _histograms(

@@ -17,7 +17,7 @@ LARGE, KEPT = 32_000_000, 4_000_000
 
 
 def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the pixel that contains each point, rounding coordinates half up.
+    """Return the pixel that contains each point; halves are rounded up.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
     Returns
     -------
     ndarray of shape (..., 2), int64
-        Column and row of the pixel.
+        Column and row of each pixel.
     """
     return np.floor(np.asarray(xy, dtype=np.float64) + 0.5).astype(np.int64)
 
@@ -60,16 +60,16 @@ class Level:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns."""
+        """Number of rows and number of columns."""
         return self.image.shape[:2]
 
     def part(self, x: int, y: int, width: int, height: int) -> npt.NDArray[np.uint8]:
-        """Return the pixels of a rectangle that starts at pixel (x, y).
+        """Return the pixels of a rectangle whose upper left pixel is (x, y).
 
         Parameters
         ----------
         x, y : int
-            First pixel. Border pixels are repeated outside the level.
+            Upper left pixel. Border pixels are repeated outside the level.
         width, height : int
             Sides of the rectangle.
 
@@ -188,12 +188,12 @@ def gaussian_pyramid(
 ) -> list[Level]:
     """Compute the levels of a Gaussian image pyramid, from large to small.
 
-    The scales are ``2 ** (-k / scales_per_octave)`` for integer k. Every octave starts from the
-    first level of the previous octave at half the size. Within an octave, a level of scale s
-    relative to the first level (0.5 <= s < 1) is computed from the first level. It is blurred by a
-    Gaussian of standard deviation ``0.5 * sqrt(1 / s**2 - 1)`` pixels and sampled bilinearly. If
-    the first level has a blur of 0.5 pixels, the new level also has a blur of 0.5 of its pixels.
-    Levels larger than the image are interpolated bilinearly.
+    The scales are ``2 ** (-k / scales_per_octave)`` for integer k. The first level of each octave
+    is the first level of the previous octave, reduced to half its size. Each other level is
+    computed from the first level of its octave. If its scale relative to that level is s (0.5 < s <
+    1), the first level is blurred by a Gaussian of standard deviation ``0.5 * sqrt(1 / s**2 - 1)``
+    pixels and sampled bilinearly. A blur of 0.5 pixels in the image is thus preserved on every
+    level. Levels larger than the image are interpolated bilinearly.
 
     Parameters
     ----------
@@ -210,8 +210,8 @@ def gaussian_pyramid(
     Returns
     -------
     list of Level
-        Levels of the pyramid; empty if there is none in the range. The scale is exact in x and y.
-        The sides of a level are ``side * scale`` to within a pixel.
+        Levels of the pyramid; empty if no scale is in the range. The scale is exact in both
+        directions, whereas the sides of a level are rounded to whole pixels.
 
     Raises
     ------
@@ -252,14 +252,14 @@ def gaussian_pyramid(
 
 
 def shrink(level: Level, scale: float) -> Level:
-    """Compute a smaller level from a given level, as within an octave of `gaussian_pyramid`.
+    """Compute a smaller level from a level, as `gaussian_pyramid` does within an octave.
 
     Parameters
     ----------
     level : Level
         Level of a pyramid.
     scale : float
-        Number of pixels of the new level per pixel of the given level, below 1.
+        Scale of the new level relative to the given level, below 1.
 
     Returns
     -------

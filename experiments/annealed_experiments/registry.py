@@ -174,7 +174,6 @@ MINUTES = {
     "faces-modes": 5,
     "motion-table": 15,
     "sdist-sensitivity": 3,
-    "sensors-features": 20,
 }
 
 

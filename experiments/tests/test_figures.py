@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from annealed_experiments import registry
 from annealed_experiments.figures import metric as metric_figures
+from annealed_experiments.figures.sensors import by_sensors
 from annealed_experiments.registry import FIGURES, draw
 from annealed_experiments.tables import annealing, sensors
 from helpers import run
@@ -84,6 +85,17 @@ def test_sensors_are_drawn_by_their_number(tmp_path, monkeypatch):
     monkeypatch.setattr("annealed_experiments.tables.sensors.N_DAYS", 2)
     options = {"runs": 1, "sets": [], "sizes": (8, 16)}
     assert draw("sensors-features", tmp_path, **options)[0].stat().st_size > 5000
+
+
+def test_sensors_are_drawn_from_rows_with_and_without_activities():
+    rows = [
+        {"home": home, "method": method, "sensors": 10, "error": 0.2, "by_activity": [0.1, 0.3]}
+        for home in (0, 1, "ordonezA")
+        for method in sensors.FEATURE_METHODS
+    ]
+    assert len(by_sensors(rows=rows).axes) == 3
+    rows = [{k: v for k, v in row.items() if k != "by_activity"} for row in rows[:6]]
+    assert len(by_sensors(rows=rows).axes) == 1
 
 
 @pytest.mark.data

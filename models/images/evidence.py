@@ -19,16 +19,18 @@ class Explanation:
     Attributes
     ----------
     label : str
+        Predicted class.
     probability : float
+        Probability of the predicted class.
     image : ndarray of shape (H, W, 3), uint8
-        Photograph, resized to the size at which its visual words are counted.
+        Photograph, resized as for counting visual words.
     heat : ndarray of shape (H, W), float64
-        Evidence of each pixel: positive values support ``label``, and negative values contradict
+        Evidence at each pixel: positive values support ``label``, and negative values contradict
         it. The sum over the pixels equals the sum of the contributions.
     contributions : list of (str, float)
-        Names and contributions of the selected columns that occur in the photograph, in order of
-        decreasing absolute value. They are contributions to the score of ``label`` minus the mean
-        score of the other classes.
+        Names and contributions of the selected columns that are non-zero for the photograph, in
+        order of decreasing absolute contribution. Contributions refer to the score of ``label``
+        minus the mean score of the other classes.
     """
 
     label: str
@@ -41,8 +43,9 @@ class Explanation:
 def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
     """Return the column index and the window of each visual word in a resized photograph.
 
-    A word has one entry for each region in which it is counted: the whole image, a quarter, and the
-    head. The windows have shape (m, 4): x and y of the centre, width and height, in pixels.
+    There is one entry for each region in which a word is counted: the whole image, a quarter of it,
+    or the head. The windows have shape (m, 4), with the columns x and y of the centre, width and
+    height, in pixels.
     """
     columns, windows = [], []
     for first, words, described, frame in _views(features, photograph):

@@ -36,20 +36,20 @@ class ClassifierSettings:
         probabilities of linear FSA and sDist. "sdist-sgd" is sDist on all columns by stabilised
         truncated SGD (Ma, thesis).
     n_features_to_select : int, default 500
-        Number of columns that the model uses, at least 1.
+        Number of columns to select, at least 1.
     shrinkage : float, default 0.03
         Shrinkage factor lambda of the FSA prior.
     mu : float, default 1.0
-        Speed of the annealing schedule; larger values drop columns earlier.
+        Speed of the annealing schedule; with larger values, columns are removed earlier.
     n_steps : int, default 100
         Number of steps of the annealing schedule.
     max_order : int, default 1
-        Maximum number of columns that sDist multiplies to form a product.
+        Maximum number of factors in the products of columns that sDist uses.
 
     Raises
     ------
     ValueError
-        If a setting is out of range. The message names the first such setting.
+        If a setting is out of range.
     """
 
     method: str = "fsa"
@@ -70,15 +70,15 @@ class ClassifierSettings:
         Parameters
         ----------
         X : CSR or CSC matrix of shape (n_photographs, n_columns)
-            Columns of the photographs. CSC matrices are not copied. The matrix remains sparse,
-            except that the method "piecewise" makes a dense copy in float32.
+            Columns of the photographs. CSC matrices are not copied, but the method "piecewise"
+            creates a dense copy in float32.
         y : ndarray of shape (n_photographs,), int
             Class indices.
 
         Returns
         -------
         list of scorers
-            Fitted scorers. Their probabilities are averaged.
+            Fitted scorers, whose probabilities are to be averaged.
         """
         if self.method == "sdist-sgd":
             sdist = learners.SDist(
@@ -106,7 +106,7 @@ class ClassifierSettings:
 def metric_on(
     X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarray, max_order: int
 ) -> MetricScorer:
-    """Fit sDist with its default solver to some columns of X, and return a scorer for rows."""
+    """Fit sDist with its default solver to some columns of X, and return a scorer for rows of X."""
     part = X[:, columns].toarray().astype(np.float64)
     return MetricScorer.of(
         learners.SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y

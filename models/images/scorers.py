@@ -19,15 +19,14 @@ from ..files import check_array
 class AdditiveScorer:
     """Scorer whose class scores are sums of responses to the selected columns.
 
-    There is one output per class. Scores are divided by the temperature before the softmax is
-    applied.
+    Probabilities are the softmax of the scores divided by the temperature.
 
     Attributes
     ----------
     model : AdditiveModel
         Model with one output per class and with columns in order of decreasing importance.
     temperature : float
-        Divisor of the scores before the softmax.
+        Divisor of the scores.
     """
 
     model: AdditiveModel
@@ -40,7 +39,7 @@ class AdditiveScorer:
 
     @classmethod
     def of(cls, classifier: "learners.FSAClassifier") -> Self:
-        """Create a scorer from a fitted classifier.
+        """Create a scorer from a fitted FSA classifier.
 
         With two classes, the scores are -f / 2 and f / 2, where f is the score of the classifier.
         """
@@ -59,17 +58,17 @@ class AdditiveScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """Return a copy of the scorer for rows that have additional columns.
+        """Return a copy of the scorer for rows with additional columns.
 
-        ``columns`` contains the positions of the original columns in these rows.
+        ``columns`` contains the new indices of the original columns.
         """
         return replace(self, model=replace(self.model, selected=columns[self.selected]))
 
     def scores(self, X: Matrix) -> np.ndarray:
         """Compute class scores of shape (n, n_classes).
 
-        The scores are computed as sums of the contributions, so that the evidence sums exactly to
-        the scores.
+        They are computed as sums of contributions, so that the evidence in an explanation sums
+        exactly to the scores.
         """
         return self.model.intercept + self.model.contributions(X).sum(axis=1)
 
@@ -120,17 +119,18 @@ class MetricScorer:
     selected : ndarray of shape (k,), int64
         Columns of X that the metric uses.
     center, scale : ndarray of shape (k,), float64
-        Centre that is subtracted from each column, and scale by which the column is then divided.
+        Value that is subtracted from each column, and value by which it is then divided.
     products : ndarray of shape (q, order), int64
-        Factors of each column of the feature map, given by their positions in ``selected`` and
+        Columns that are multiplied to form each of the q features, as indices in ``selected``,
         padded with -1.
     product_scale : ndarray of shape (q,), float64
+        Value by which each product is divided.
     components : ndarray of shape (rank, q), float64
         Factor L of the metric W = L'L.
     points : ndarray of shape (n_train, rank), float64
-        Training rows in the subspace.
+        Training rows, mapped to the learnt subspace.
     codes : ndarray of shape (n_train,), int64
-        Classes of the training rows.
+        Class index of each training row.
     n_neighbors, n_classes : int
 
     References
@@ -175,14 +175,14 @@ class MetricScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """Return a copy of the scorer for rows that have additional columns.
+        """Return a copy of the scorer for rows with additional columns.
 
-        ``columns`` contains the positions of the original columns in these rows.
+        ``columns`` contains the new indices of the original columns.
         """
         return replace(self, selected=np.asarray(columns, np.int64)[self.selected])
 
     def pairs(self, n: int | None = None) -> list[tuple[int, int]]:
-        """Return the pairs of columns of X whose products the metric uses, in order of strength."""
+        """Return the pairs of columns of X whose products the metric uses, strongest first."""
         strength = (self.components**2).sum(axis=0)
         factors = (
             [int(self.selected[j]) for j in self.products[i] if j >= 0]

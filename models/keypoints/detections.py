@@ -22,35 +22,34 @@ class DetectionOptions:
     keypoints : sequence of str, optional
         Keypoints to detect; by default, all keypoints.
     threshold : float, optional
-        Minimum score of a detection, which replaces ``min_probability``. With ``-inf``, every
-        candidate is returned. If instances are not assembled, the default is the threshold of each
+        Minimum score of a detection, used instead of ``min_probability``. With ``-inf``, every
+        candidate is returned. Without assembly, the default is the threshold of the model of each
         keypoint.
     min_size, max_size : float, optional
         Range of the side of the detection window, in image pixels. The default range extends from
-        the window size of the pool, which is 24, to the size of the image. If ``min_size`` is
-        smaller than 24, the image is enlarged, at most fourfold. Levels outside the range are
-        skipped.
+        the side of the windows of the model, usually 24, to the size of the image. If ``min_size``
+        is smaller than this side, the image is enlarged, at most fourfold.
     max_detections : int, default 200
-        Maximum number of detections per keypoint. The best detections are returned.
+        Maximum number of detections per keypoint; those with the highest scores are returned.
     mode : {"scan", "regress", "prune+regress"}, optional
         Search mode, which determines the windows that the classifier scores (see
         :class:`~annealed.models.keypoints.windows.window_models.Mode`). The default is
         "prune+regress", the fastest mode, if the model supports it, and otherwise "scan".
     assembly : {"2d", "3d", "none"}, optional
-        Method by which instances are assembled; see
+        Method of assembling detected keypoints into instances; see
         :class:`~annealed.models.keypoints.instances.assembly.Assembly`. With "none", each keypoint
         is detected separately. The default depends on the model; it is "none" if the model does not
         support assembly.
     min_probability : float, optional
-        Minimum probability of an instance, 0.5 by default. With 0, every candidate is returned.
+        Minimum probability of an instance; by default, 0.5. With 0, every candidate is returned.
         This option requires assembly.
     roll : float, optional
-        Rotation of the image in a second search, in degrees, at most 50. The second search uses the
+        Angle of rotation for a second search, in degrees, at most 50. The second search uses the
         image with equalised lightness, rotated by this angle in both directions. If no instance has
         been detected, it covers the whole image, reduced to at most 4 million pixels (10 million
         after rotation). Otherwise, it is restricted to regions in which other instances are likely.
-        0 disables the second search. The default is 30 for faces, and 0 for other objects, since
-        their detectors are trained for the rotations that occur in the training images.
+        With 0, there is no second search. The default is 30 for faces and 0 for other objects,
+        whose detectors are trained with all rotations in the training images.
     boxes : sequence of (x0, y0, x1, y1), optional
         Boxes around known objects, in image pixels. One instance is located in each box, regardless
         of its probability, and the rest of the image is not searched. This option requires
@@ -136,13 +135,12 @@ class Detection(NamedTuple):
     x, y : float
         Position in image pixels.
     score : float
-        Score of the window classifier, or the log-odds of the probability if instances are
-        assembled.
+        Score of the window classifier or, with assembly, the log-odds of ``probability``.
     size : float
         Side of the detection window in image pixels.
     probability : float or None
-        Probability that the distance from the true position is at most 10% of the reference length;
-        None if instances are not assembled.
+        Probability that the distance from the true position is at most 10% of the reference length
+        of the object (see :class:`.Schema`); None without assembly.
     """
 
     keypoint: str
@@ -161,7 +159,7 @@ class DetectionResult(NamedTuple):
     detections : list of Detection
         Detections in order of decreasing score.
     instances : list of Instance
-        Instances in order of decreasing probability; empty if instances are not assembled.
+        Instances in order of decreasing probability; empty without assembly.
     """
 
     detections: list[Detection]
@@ -169,7 +167,7 @@ class DetectionResult(NamedTuple):
 
     @property
     def faces(self) -> list[Instance]:
-        """Former name of ``instances``, used until version 0.2."""
+        """Former name of ``instances`` (until version 0.2)."""
         warnings.warn(
             "faces was renamed to instances; the old name will be removed in 0.4",
             FutureWarning,
@@ -183,7 +181,7 @@ def of_instances(
 ) -> list[Detection]:
     """Return the named keypoints of all instances as detections.
 
-    ``size`` is the side of a detection window in units of the reference length.
+    ``size`` is the side of a detection window, in reference lengths.
     """
     return [
         Detection(
@@ -201,6 +199,6 @@ def of_instances(
 
 
 def best_of_each(detections: Sequence[Detection], n: int) -> list[Detection]:
-    """Return the n best detections of each keypoint from detections that are sorted by score."""
+    """Return the first n detections of each keypoint, given detections sorted by score."""
     places: dict[str, Iterator[int]] = defaultdict(count)
     return [d for d in detections if next(places[d.keypoint]) < n]

@@ -35,9 +35,9 @@ _EXPLAINED = 0.15
 # Minimum score of the first node, and of whole faces as in `InstanceFinder.likely_objects`: of 526
 # faces detected in synthetic views of held-out photographs, 2 score less (measured)
 _LIKELY = (-np.inf, -10.0)
-# The same in rotated and equalised photographs: of 44 faces in such views that are not detected
-# without rotation or equalisation, all score more (measured)
-_LIKELY_AGAIN = (0.5, -4.0)
+# The same in rotated photographs: all of 35 faces in views rotated by up to 40 degrees that score
+# less than zero without rotation have higher scores (measured)
+_LIKELY_TURNED = (0.5, -7.0)
 
 # part of a photograph, its first pixel x, y, and the range of window sizes to search
 _Part = tuple[np.ndarray, tuple[int, int], tuple[float | None, float | None]]
@@ -53,29 +53,29 @@ class KeypointDetector(ModelFile):
     Parameters
     ----------
     models : dict of str to KeypointModel
-        Sparse window model of each detected keypoint.
+        Window classifier for each detected keypoint.
     pool : FeaturePool
-        Feature pool of the models.
+        Pool of the window features that the models use.
     scales_per_octave : int, default 4
         Number of pyramid levels per octave (a factor of two in size).
     suppression : float, default 0.3
-        Radius of non-maximum suppression, in units of ``reference_length`` on the pyramid level of
-        the detection.
+        Radius of non-maximum suppression, in units of ``reference_length``.
     info : dict
-        JSON values that describe training, scores and terms of use, and are stored in the model
-        file.
+        JSON values that are stored in the model file: descriptions of the training, the scores and
+        the terms of use.
     guides : dict of str to Guide
-        Guided search for each keypoint, used by the modes "regress" and "prune+regress".
+        Models that propose windows for each keypoint, used by the modes "regress" and
+        "prune+regress".
     face_cascade : FaceCascade, optional
         Cascade shared by all keypoints, used by the mode "prune+regress".
     reference_length : float, default 28.3
-        Reference length of an object (see `Schema`) for which the models were trained, in pixels of
-        a pyramid level.
+        Reference length (see `Schema`) of the objects on which the models were trained, in pixels
+        of a pyramid level.
     finder : InstanceFinder, optional
         Finder that assembles instances from the detections of some keypoints and locates all
         keypoints of each instance.
     schema : Schema, optional
-        Definition of the keypoints; None for older files of face models.
+        Definition of the keypoints; None for face models in older files.
     enlarged : float, default 1.0
         Default factor by which images are enlarged to detect small objects, at most 4.
 
@@ -109,7 +109,7 @@ class KeypointDetector(ModelFile):
 
     @property
     def search(self) -> WindowSearch:
-        """Window search with the classifiers of the keypoints."""
+        """Search that applies the window classifiers of the keypoints to images."""
         return WindowSearch(
             **{part.name: getattr(self, part.name) for part in fields(WindowSearch)}
         )
@@ -121,7 +121,7 @@ class KeypointDetector(ModelFile):
 
     @property
     def keypoints(self) -> list[str]:
-        """Names of the keypoints, in the order of the annotations."""
+        """Names of the keypoints, in the same order as in the annotations."""
         known = [*self.models, *(() if self.finder is None else self.finder.keypoints)]
         order = [*(() if self.schema is None else self.schema.keypoints), *known]
         return sorted(set(known), key=order.index)
@@ -142,8 +142,7 @@ class KeypointDetector(ModelFile):
         Raises
         ------
         ValueError
-            If the model does not support a keypoint, the mode or the assembly, or if the sizes are
-            incompatible with its windows.
+            If the model does not support a keypoint, the mode, the assembly or the sizes.
         """
         default = Assembly.NONE if self.finder is None else self.finder.assembly
         options = replace(
@@ -207,12 +206,13 @@ class KeypointDetector(ModelFile):
         Parameters
         ----------
         image : ndarray
-            RGB image of shape (H, W, 3), uint8, or any input of ``annealed.vision.images.as_rgb``.
+            RGB image of shape (H, W, 3) and type uint8, or any input accepted by
+            ``annealed.vision.images.as_rgb``.
         options : DetectionOptions, optional
             Search options.
         **keywords
-            Individual options, which override ``options``. An example is ``detect(image,
-            threshold=0.5, mode="scan")``.
+            Individual options that override ``options``, as in ``detect(image, threshold=0.5,
+            mode="scan")``.
 
         Returns
         -------
@@ -222,8 +222,8 @@ class KeypointDetector(ModelFile):
         Raises
         ------
         ValueError
-            If the image is invalid, a keypoint, mode or assembly is unknown or missing from the
-            model, or a number is out of range.
+            If the image is invalid, a number is out of range, or the model does not support a
+            keypoint, the mode or the assembly.
         """
         return self.find(image, options, **keywords).detections
 
@@ -244,7 +244,7 @@ class KeypointDetector(ModelFile):
         Returns
         -------
         DetectionResult
-            Detections and instances. An instance has all keypoints, including those that were not
+            Detections and instances. The instances contain all keypoints, even if only some were
             requested.
 
         Raises
@@ -315,11 +315,13 @@ class KeypointDetector(ModelFile):
         if not levels:
             return []
         light = evened_levels(levels, shape, self.scales_per_octave)
-        search = partial(self._likely_maxima, o, min_probability, _LIKELY_AGAIN)
-        turned_anchors = turned_maxima(levels, shape, (-o.roll, o.roll), search)
+        search = partial(self._likely_maxima, o, min_probability)
+        turned_anchors = turned_maxima(
+            levels, shape, (-o.roll, o.roll), partial(search, _LIKELY_TURNED)
+        )
         return [
             instance
-            for maxima, searched in ((turned_anchors, levels), (search(light), light))
+            for maxima, searched in ((turned_anchors, levels), (search(_LIKELY, light), light))
             for instance in self.finder.find(
                 maxima, searched, self.reference_length, min_probability, o.assembly
             ).instances
@@ -395,9 +397,8 @@ class KeypointDetector(ModelFile):
         settings = levels, self.finder.anchors, o.mode, o.max_detections
         if min_probability == 0 or self.category is not None:
             return self.anchor_maxima(*settings)
-        first, whole = min_scores
-        likely = partial(self.finder.likely_objects, levels, self.reference_length, whole)
-        return self.anchor_maxima(*settings, likely, first)
+        likely = partial(self.finder.likely_objects, levels, self.reference_length, min_scores[1])
+        return self.anchor_maxima(*settings, likely, min_scores[0])
 
     def _other_points(
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
@@ -470,8 +471,8 @@ class KeypointDetector(ModelFile):
         max_detections : int, default 200
             Maximum number of maxima per keypoint.
         likely : function, optional
-            Function that selects some of the n detected whole objects, given as an array of shape
-            (n, 4). Keypoints are searched only near the selected objects.
+            Function that takes the n detected whole objects, as an array of shape (n, 4), and
+            returns the rows near which the keypoints are to be detected.
         min_score : float, default -inf
             Minimum score of whole objects in the first node of the cascade.
 

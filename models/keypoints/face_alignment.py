@@ -20,9 +20,9 @@ def check_size(size: int) -> None:
 def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray:
     """Crop a face, rotated and scaled so that the eyes are at fixed positions.
 
-    The similarity transform maps the two eye centres exactly to the fractions (0.345, 0.465) and
-    (0.655, 0.465) of the side, with the subject's right eye on the left. In coordinates with
-    integer pixel centres, these positions are ``fraction * size - 0.5``. Pixels outside the
+    A similarity transform maps the centres of the two eyes to the fractions (0.345, 0.465) and
+    (0.655, 0.465) of the side, with the subject's right eye on the left. If pixel centres have
+    integer coordinates, these positions are ``fraction * size - 0.5``. Pixels outside the
     photograph are black.
 
     Parameters

@@ -9,11 +9,11 @@ from .detector import KeypointDetector
 
 
 def strongest_features(detector: KeypointDetector, n: int) -> dict[str, list[dict[str, Any]]]:
-    """Return the n strongest features in the model of each keypoint.
+    """Return the n strongest features of the model of each keypoint.
 
-    Features are sorted by the range of their responses, in descending order. Each feature has a
-    ``name``, a ``strength`` and ``cells``. A cell is a list [x, y, width, height, weight] in window
-    pixels. A gradient histogram has a single cell and an ``angle`` in radians.
+    The strength of a feature is the range of its response, and the strongest feature is first. Each
+    feature has a ``name``, a ``strength`` and ``cells``. A cell is a list [x, y, width, height,
+    weight], in pixels of the window. A HOG feature has a single cell and an ``angle`` in radians.
     """
     pool = detector.pool
     kinds = [np.array(rows) for rows in pool.kinds.values()]

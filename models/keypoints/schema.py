@@ -29,21 +29,19 @@ class Schema:
     keypoints : tuple of str
         Names of the points, in the order of the annotations.
     mirror : tuple of pairs of str
-        Pairs of points that change places in the mirror image of an object.
+        Pairs of points that are exchanged in the mirror image of an object.
     skeleton : tuple of pairs of str
         Pairs of points connected by a line in drawings.
     length : tuple of str
-        Two points whose distance is the reference length. If empty, the reference length is
-        computed from the box.
+        Two points whose distance is the reference length; empty if it is computed from the box.
     mirrored : bool
         Whether the mirror image of an object is also a valid object.
     upright : bool
-        Whether objects are upright. Otherwise, all rotations are searched.
+        Whether objects are upright. Otherwise, objects with any rotation are detected.
     anchors : tuple of str
         Points that have a window detector; empty if they have not been chosen yet.
     landmarks : dict of str to tuple of int
-        For each keypoint, the indices of the landmarks whose mean is the keypoint, if landmarks are
-        annotated.
+        Indices of the landmarks whose mean is each keypoint; empty if landmarks are not annotated.
     landmark_mirror : tuple of int
         Index of each landmark in the mirror image.
 
@@ -113,11 +111,11 @@ class Schema:
 
     @property
     def flips(self) -> tuple[bool, ...]:
-        """Whether each copy of a training image is mirrored."""
+        """Whether each copy of a training image is mirrored: (False, True), or (False,)."""
         return (False, True) if self.mirrored else (False,)
 
     def alike(self, names: Names) -> list[list[int]]:
-        """Return the indices, in a list of names, of each keypoint and its mirror image."""
+        """Group the keypoints in ``names`` that are mirror images, and return their indices."""
         groups: dict[frozenset, list[int]] = {}
         for i, name in enumerate(names):
             groups.setdefault(
@@ -126,7 +124,7 @@ class Schema:
         return list(groups.values())
 
     def trained_as(self, keypoint: str) -> str:
-        """Return the keypoint of the same mirror pair for which a model is trained."""
+        """Return the keypoint in the same mirror pair for which a model is trained."""
         return (
             min(keypoint, self.opposite[keypoint], key=self.keypoints.index)
             if self.mirrored
@@ -149,10 +147,10 @@ class Schema:
         return BOX_SHARE * np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
 
     def to_keypoints(self, n_points: int) -> np.ndarray:
-        """Return the averaging matrix that maps the refined points to the keypoints.
+        """Return the averaging matrix that maps refined points to keypoints.
 
-        The matrix has shape (n_keypoints, n_points). The points are the landmarks, or the keypoints
-        if there are no landmarks.
+        The matrix has shape (n_keypoints, n_points). The refined points are the landmarks, or the
+        keypoints if there are no landmarks.
         """
         if n_points == len(self.keypoints):
             return np.eye(n_points)
@@ -162,7 +160,7 @@ class Schema:
         return matrix
 
     def point_order(self, n_points: int) -> np.ndarray:
-        """Return the index of each point in the mirror image; empty if mirroring is not allowed."""
+        """Return the index of each point in the mirror image; empty if ``mirrored`` is False."""
         order = self.mirror_order if n_points == len(self.keypoints) else self.landmark_mirror
         return np.array(order if self.mirrored else [], np.int32)
 
@@ -172,9 +170,12 @@ class Schema:
         return width - 1 - points[order].real + 1j * points[order].imag
 
     def with_anchors(self, anchors: Names) -> "Schema":
-        """Return the schema with new anchors, which are moved to the front of the keypoints."""
-        rest = tuple(name for name in self.keypoints if name not in anchors)
-        return replace(self, keypoints=(*anchors, *rest), anchors=tuple(anchors))
+        """Return the schema with the given anchors, and with these keypoints first."""
+        return replace(
+            self,
+            keypoints=(*anchors, *(name for name in self.keypoints if name not in anchors)),
+            anchors=tuple(anchors),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain data for the header of a file."""

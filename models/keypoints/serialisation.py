@@ -82,7 +82,7 @@ def read_parts(
 ) -> tuple[dict[str, KeypointModel], dict[str, Guide], FaceCascade | None, InstanceFinder | None]:
     """Read the parts written by :func:`write_parts`.
 
-    The guides, the face cascade and the face finder may be missing. A ValueError is raised if an
+    The guides, the cascade and the instance finder may be missing. A ValueError is raised if an
     array is damaged, and a ValueError, KeyError or TypeError if the header is damaged.
     """
     models = {
@@ -107,7 +107,7 @@ def read_parts(
 def read_guide(
     path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool
 ) -> Guide:
-    """Return the guide of one keypoint.
+    """Read the guide of one keypoint.
 
     The function raises the same errors as :func:`read_parts`.
     """
@@ -126,7 +126,7 @@ def read_guide(
 def read_cascade(
     path: str | Path, arrays: Arrays, described: dict, pool: FeaturePool
 ) -> FaceCascade:
-    """Return the cascade for whole objects.
+    """Read the cascade for whole objects.
 
     The function raises the same errors as :func:`read_parts`.
     """
@@ -147,8 +147,13 @@ def read_cascade(
         model = _read_model(path, arrays, "faces/second", node["classifier"], larger)
         node = SecondNode(model, larger, float(finer["finer"]))
     wide = None if "pool" not in described else FeaturePool.from_dict(described["pool"])
-    first = _read_model(path, arrays, name, described["classifier"], wide or pool)
-    return FaceCascade(first, expected, coarser, node, wide)
+    return FaceCascade(
+        _read_model(path, arrays, name, described["classifier"], wide or pool),
+        expected,
+        coarser,
+        node,
+        wide,
+    )
 
 
 # Names of the arrays in a file: the first knot, the distance between knots and the response values.

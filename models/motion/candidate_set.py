@@ -23,10 +23,12 @@ class CandidateSet:
     Attributes
     ----------
     name, video : str
-        Names of the sequence and of its video. Sequences of one video must not be split between the
-        training and test sets.
+        Names of the sequence and of its video. Sequences from one video must not be divided between
+        the training and test sets.
     candidates : list of Candidate
+        Candidate segmentations.
     features : ndarray of shape (n_candidates, n_features)
+        Features of each candidate.
     errors : ndarray of shape (n_candidates,) or None
         Misclassification rate of each candidate, in [0, 1); None if the ground truth is unknown.
     """
@@ -62,7 +64,7 @@ class CandidateSet:
         return np.array([len(np.unique(c.labels)) for c in self.candidates])
 
     def only(self, chosen: np.ndarray) -> "CandidateSet":
-        """Return the set restricted to the candidates given by the indices or mask ``chosen``."""
+        """Return the set restricted to some candidates, given by their indices or a mask."""
         rows = np.arange(len(self))[chosen]
         return replace(
             self,
@@ -72,9 +74,9 @@ class CandidateSet:
         )
 
     def without_small(self, min_motion_size: int) -> "CandidateSet":
-        """Return the candidates whose motions all have at least ``min_motion_size`` points.
+        """Drop the candidates with a motion of fewer than ``min_motion_size`` points.
 
-        If there are no such candidates, all candidates are returned.
+        If no candidates would remain, all candidates are returned.
         """
         sizes = np.array(
             [np.bincount(c.labels)[np.unique(c.labels)].min() for c in self.candidates]
@@ -90,9 +92,9 @@ def candidate_sets(
     sequence: TrackSequence | None = None,
     columns: np.ndarray | None = None,
 ) -> dict[str, CandidateSet]:
-    """Compute candidates and features for several sets of families.
+    """Compute candidates and their features, separately for several groups of families.
 
-    Results that several sets share are computed only once.
+    Candidates that several groups share are computed only once.
 
     Parameters
     ----------
@@ -101,17 +103,20 @@ def candidate_sets(
     n_motions : int
         Number of motions K.
     family_sets : mapping of str to sequence of families
+        Groups of families, by name.
     features : SegmentationFeatures, PairFeatures or JoinedFeatures
+        Features to compute.
     sequence : TrackSequence or None, default None
         Sequence of the tracks, which provides the name and, if labelled, the true motion of each
         point.
     columns : ndarray of int or None, default None
-        Columns to compute; other columns may be zero. None means all columns.
+        Columns of the features to compute; the values of other columns are undefined. None means
+        all columns.
 
     Returns
     -------
     dict of str to CandidateSet
-        Candidates for each of ``family_sets``.
+        Candidates for each group, with the keys of ``family_sets``.
 
     Raises
     ------
@@ -163,7 +168,8 @@ def candidate_set(
         Sequence of the tracks, which provides the name and, if labelled, the true motion of each
         point. The errors are computed from the true motions.
     columns : ndarray of int or None, default None
-        Columns to compute; other columns may be zero. None means all columns.
+        Columns of the features to compute; the values of other columns are undefined. None means
+        all columns.
 
     Returns
     -------
@@ -195,11 +201,11 @@ def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
 
 
 def relative(features: np.ndarray, response: str, standardize: bool = False) -> np.ndarray:
-    """Transform features so that they are relative to the other candidates of the sequence.
+    """Transform features so that they are relative to all candidates of a sequence.
 
-    For piecewise-linear responses, values are scaled to [0, 1] within the sequence. For linear
-    responses, the mean over the sequence is subtracted. If ``standardize`` is set, values are also
-    divided by the standard deviation.
+    For piecewise-linear responses, the values of each feature are scaled to [0, 1]. For linear
+    responses, their mean is subtracted and, if ``standardize`` is set, they are divided by their
+    standard deviation.
     """
     if response == "linear":
         spread = features.std(axis=0) if standardize else np.ones(features.shape[1])
@@ -230,7 +236,7 @@ def split_by_sequence(values: np.ndarray, sets: Sequence[CandidateSet]) -> list[
 
 
 def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
-    """Return all pairs of candidates within each sequence (Barbu et al. (2014), section 6.3).
+    """Return all pairs of candidates within each sequence, section 6.3 of Barbu et al. (2014).
 
     Parameters
     ----------

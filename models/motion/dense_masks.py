@@ -34,11 +34,11 @@ def label_maps(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield each frame of a video with the motion label of each pixel.
 
-    Affine motions from each frame to an earlier and a later frame are fitted to the tracks of each
-    label. Each pixel is assigned to the motion with the smallest grey-value difference. The smaller
-    of the differences in the two frames is used, since regions that are occluded in one frame are
-    usually visible in the other. Motions with nearby tracks are preferred. Differences are averaged
-    over superpixels (SLIC [1]_), which follow the edges of objects.
+    For each label, affine motions from a frame to an earlier and to a later frame are fitted to the
+    tracks. Each pixel is assigned to the motion with the smallest difference in grey value. Of the
+    differences for the two frames, the smaller one is used, since regions that are occluded in one
+    of these frames are usually visible in the other. Motions with nearby tracks are preferred.
+    Differences are averaged over superpixels (SLIC [1]_), which follow the edges of objects.
 
     Parameters
     ----------
@@ -124,9 +124,10 @@ def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray)
 def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1.0) -> np.ndarray:
     """Compute the probability of each track's label from the motion of the track.
 
-    The affine motions of the labels, from each frame to a later frame, are compared by their mean
-    squared residuals, assuming Gaussian noise of ``sigma`` pixels. The probabilities are not
-    calibrated. If another label fits a track better, the probability is below 0.5.
+    Affine motions from each frame to a later frame are fitted to the tracks of each label. Their
+    mean squared residuals for a track are converted to probabilities, assuming Gaussian noise of
+    ``sigma`` pixels. The probabilities are not calibrated. The probability of a label is below 0.5
+    if the motion of another label fits the track better.
 
     Parameters
     ----------

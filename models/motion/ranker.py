@@ -82,15 +82,15 @@ class Segmentation:
     n_motions : int
         Number of motions, which is either given or estimated.
     candidates : list of Candidate
-        All candidates with this number of motions, in order of decreasing score.
+        All candidates with ``n_motions`` motions, in order of decreasing score.
     scores : ndarray of shape (n_candidates,)
         Scores of the candidates, in descending order.
     probabilities : dict of int to float
         Probability of each possible number of motions, in descending order; 1 if the number was
         given.
     unseen : ndarray of shape (n,), int
-        Indices of the points that are visible in at most one frame of every pair. They are assigned
-        to the largest motion.
+        Indices of the points that are not visible in both frames of any compared pair. They are
+        assigned to the largest motion.
     """
 
     labels: np.ndarray
@@ -115,19 +115,18 @@ class SegmentationRanker(ModelFile):
     Parameters
     ----------
     families : tuple of SubspaceFamily, NeighbourFamily or PairFamily, default ALL_FAMILIES
-        Families of candidates.
+        Families that produce the candidates.
     features : SegmentationFeatures, PairFeatures or JoinedFeatures, default PairFeatures()
         Features of the candidates.
     settings : RankerSettings, default RankerSettings()
         Settings of the ranking.
     min_motion_size : int, default 0
-        Minimum number of points in a motion. Candidates with a smaller motion are ignored unless
-        there are no others. With 0, all candidates are considered.
+        Minimum number of points in a motion. Candidates with a smaller motion are ignored, unless
+        there are no others.
     function : RankingFunction or None, default None
         Function that ranks candidates with the same number of motions, learnt by :meth:`fit`.
     chooser : MotionChooser or None, default None
-        Model that chooses the number of motions, learnt by :meth:`fit` from candidates for all
-        numbers.
+        Model that chooses the number of motions, learnt by :meth:`fit` if ``mixed`` is given.
     training : dict
         Description of the training, stored in the header of the model file.
 
@@ -164,12 +163,12 @@ class SegmentationRanker(ModelFile):
         Parameters
         ----------
         sets : sequence of CandidateSet
-            Candidates of each training sequence, with errors, computed with the families and
+            Candidates of each training sequence, with errors, computed using the families and
             features of this ranker.
         mixed : sequence of CandidateSet, default empty
-            Candidates of each training sequence for all numbers of motions, concatenated from the
-            result of :meth:`sets_by_number`. They are required to learn the choice of the number of
-            motions.
+            Candidates of each training sequence with all numbers of motions, i.e. the sets from
+            :meth:`sets_by_number`, concatenated. They are required to learn the choice of the
+            number of motions.
         numbers : sequence of int, default empty
             True number of motions of each set in ``mixed``.
         columns : ndarray of int or None, default None
@@ -202,7 +201,7 @@ class SegmentationRanker(ModelFile):
         sequence: TrackSequence | None = None,
         columns: np.ndarray | None = None,
     ) -> CandidateSet:
-        """Compute the candidates of a sequence with this ranker's families and features.
+        """Compute the candidates of a sequence using the families and features of this ranker.
 
         See :func:`.candidate_set.candidate_set` for the parameters.
 
@@ -215,7 +214,8 @@ class SegmentationRanker(ModelFile):
         sequence : TrackSequence or None
             Sequence to which the tracks belong; its labels are the true motions.
         columns : ndarray of int or None, default None
-            Columns of the features to compute; other columns may be zero. None means all columns.
+            Columns of the features to compute; the values of other columns are undefined. None
+            means all columns.
 
         Returns
         -------
@@ -273,8 +273,8 @@ class SegmentationRanker(ModelFile):
         Raises
         ------
         ValueError
-            If the ranker is not trained, the shape is not (F, P, 2), or there are fewer than two
-            frames or four usable points per motion.
+            If the ranker is not trained, the shape is not (F, P, 2), there are fewer than two
+            frames, or there are fewer than four usable points per motion.
         """
         if self.function is None:
             raise ValueError("this ranker is not fitted yet; call fit, or load a fitted model")
@@ -419,7 +419,7 @@ def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def check_version(header: Mapping[str, Any]) -> None:
-    """Check that this version supports the features, and raise a ValueError otherwise."""
+    """Check that this version supports the features in a file; raise a ValueError otherwise."""
     version = header.get("feature_set", 1)
     if version not in range(1, FEATURE_SET + 1):
         raise ValueError(
@@ -429,7 +429,7 @@ def check_version(header: Mapping[str, Any]) -> None:
 
 
 def records(parts: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return families or features as records for the header of a model file."""
+    """Return families or features as JSON values for the header of a model file."""
     return [{"kind": _KIND_OF[type(part)], **asdict(part)} for part in parts]
 
 
@@ -459,7 +459,7 @@ def _read_family(record: Any) -> Family:
 def read_features(pool: Any) -> Features:
     """Read the features from a header, or raise a ValueError if it is invalid.
 
-    In feature set 1, subspace features are stored without their kind.
+    Headers with feature set 1 do not contain the type of the feature set.
     """
     if isinstance(pool, dict):
         pool = [{"kind": "subspace", **pool}]

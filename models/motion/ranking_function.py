@@ -43,23 +43,25 @@ class RankerSettings:
     Parameters
     ----------
     response : {"piecewise", "linear"}, default "piecewise"
-        Piecewise-linear or linear responses.
+        Type of the responses to features: piecewise-linear or linear.
     n_features_to_select : int, default 40
+        Number of features to select.
     n_bins : int, default 4
         Number of bins B of the piecewise-linear responses.
     n_steps : int, default 300
         Number of steps of the annealing schedule.
     learning_rate : float, default 0.5
+        Step size of the optimisation.
     schedule : str, default "inverse"
         Type of annealing schedule, as in :class:`annealed.learners.Schedule`.
     mu : float, default 1.0
-        Speed of the schedule; larger values drop features earlier.
+        Speed of the schedule; with larger values, features are removed earlier.
     shrinkage : float, default 0.01
         Shrinkage factor lambda of the prior, eq. (19) of [1]_.
     balance : float, default 0.0
         Exponent that balances the weights of sequences. If a sequence has n candidates, each of its
-        n (n - 1) / 2 pairs has the weight ``n ** (-2 * balance)``. With 1, all sequences have about
-        the same total weight.
+        n (n - 1) / 2 pairs has the weight ``n ** (-2 * balance)``. If the exponent is 1, all
+        sequences have about the same total weight.
     standardize : bool, default False
         Whether to scale features to standard deviation 1 over the candidates of a sequence, so that
         scenes with different noise and depth are comparable. This only applies to linear responses.
@@ -102,6 +104,7 @@ class RankingFunction:
     Attributes
     ----------
     response : {"piecewise", "linear"}
+        As in :class:`RankerSettings`.
     model : AdditiveModel
         Sum of the responses to the selected features, in order of decreasing strength.
     standardize : bool, default False
@@ -129,7 +132,9 @@ class RankingFunction:
         Parameters
         ----------
         sets : sequence of CandidateSet
+            Candidates of each training sequence, with errors.
         settings : RankerSettings
+            Settings of the ranking function.
         columns : ndarray of int or None, default None
             Features that may be selected; None means all features.
 
@@ -189,7 +194,7 @@ class RankingFunction:
         )[:, 0]
 
     def scores_of_sets(self, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-        """Compute the scores of the candidates of several sequences together, which is faster."""
+        """Compute the scores of the candidates of several sequences."""
         rows = relative_rows(sets, self.response, self.selected, self.standardize)
         return split_by_sequence(self.model.scores_of_selected(rows)[:, 0], sets)
 
@@ -253,17 +258,18 @@ TEMPERATURE = 1.5
 class MotionChooser:
     """Conditional logit model that chooses the number of motions [1]_.
 
-    The best candidate of each number of motions is an alternative. Its utility is linear in some of
-    its features ("levels") and in the sums of other features over the numbers of motions from 3 to
-    its own ("steps"). An additional motion therefore has the same value for any number of motions.
-    Only features of :class:`.PairFeatures` are used.
+    The alternatives are the best candidates with each number of motions. The utility of a candidate
+    is linear in some of its features ("levels"). It is also linear in cumulative sums of other
+    features ("steps"), taken over the alternatives with 3 motions up to this candidate. The weight
+    of such a feature is thus the same for each additional motion. Only features in
+    :class:`.PairFeatures` are used.
 
     Attributes
     ----------
     levels, steps : ndarray of int
-        Columns of the features.
+        Columns of the two groups of features.
     weights : ndarray of shape (3 + n_levels + n_steps,)
-        Weights of the numbers of motions 3 to 5, followed by those of the levels and of the steps.
+        Weights for reaching 3, 4 and 5 motions, followed by those of the levels and of the steps.
 
     References
     ----------
@@ -283,15 +289,15 @@ class MotionChooser:
         ranking: RankingFunction,
         features: Sequence[Feature],
     ) -> Self:
-        """Learn the model from candidates with all numbers of motions.
+        """Learn the model from sequences with a known number of motions.
 
         Parameters
         ----------
         mixed : sequence of CandidateSet
-            Candidates of each sequence.
+            Candidates of each sequence, with all numbers of motions.
         numbers : sequence of int
-            True number of motions of each sequence. It is replaced by the nearest number in
-            ``MOTIONS``.
+            True number of motions of each sequence; replaced by the nearest number for which there
+            are candidates.
         ranking : RankingFunction
             Function that ranks candidates with the same number of motions.
         features : sequence of Feature
@@ -313,9 +319,9 @@ class MotionChooser:
         )
 
     def inputs(self, finals: CandidateSet) -> np.ndarray:
-        """Compute the inputs of the utilities.
+        """Compute the inputs for the utilities of the alternatives.
 
-        The inputs are relative to their means over the numbers of motions.
+        The mean of each input over the alternatives is subtracted.
         """
         steps = finals.features[:, self.steps]
         steps[0] = 0.0
@@ -329,7 +335,7 @@ class MotionChooser:
         return values - values.mean(axis=0)
 
     def probabilities(self, mixed: CandidateSet, ranking: RankingFunction) -> dict[int, float]:
-        """Compute the probability of each number of motions, in descending order."""
+        """Compute the probability of each number of motions, in descending order of probability."""
         finals = finalists(mixed, ranking)
         chances = softmax(self.inputs(finals) @ self.weights).tolist()
         return dict(sorted(zip(finals.n_motions.tolist(), chances), key=lambda pair: -pair[1]))
@@ -385,7 +391,7 @@ def _conditional_logit(inputs: Sequence[np.ndarray], true: Sequence[int]) -> np.
 
 
 def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
-    """Return the best candidate for each number of motions, in ascending order of that number."""
+    """Return the best candidate for each number of motions, in order of increasing number."""
     groups = [np.flatnonzero(mixed.n_motions == k) for k in np.unique(mixed.n_motions)]
     return mixed.only(
         np.array([rows[np.argmax(ranking.scores(mixed.features[rows]))] for rows in groups])

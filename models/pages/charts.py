@@ -104,8 +104,8 @@ def score_chart(
 ) -> str:
     """Return a chart of the score against the number of columns.
 
-    The chart shows the mean and standard error over the folds, the chosen number of columns, and
-    the scores of other models as lines.
+    It shows the mean and standard error over the folds, the chosen number of columns, and
+    horizontal lines for the scores of other models.
     """
     values = [*(mean - error), *(mean + error), *lines.values()]
     axes = Axes((min(sizes), max(sizes)), (min(values), max(values)))
@@ -142,8 +142,8 @@ def effect_chart(
 ) -> str:
     """Return a chart of the effects of the columns.
 
-    For each column, a bar shows its effect, and a dot shows the fraction of random halves in which
-    it is selected.
+    For each column, a bar shows its effect, and a dot shows the fraction of random halves of the
+    rows for which it is selected.
     """
     row, left = 24, 12 + 7 * min(30, max(len(short(name)) for name in names))
     axes = Axes(

@@ -40,8 +40,8 @@ def table(
 ) -> str:
     """Return an HTML table of strings.
 
-    The columns ``numbers``, by default all except the first, are right-aligned. One row can be
-    printed in bold.
+    The columns with the indices ``numbers`` (by default, all except the first) are right-aligned.
+    One row can be printed in bold.
     """
 
     def cells(kind: str, values: Sequence[str]) -> str:

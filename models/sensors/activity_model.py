@@ -13,20 +13,22 @@ from .features import SensorMinutes, check_kinds, minute_features
 
 @dataclass(frozen=True)
 class ActivityModel(ModelFile):
-    """Model that predicts the activity in a home for each minute, based on binary sensors.
+    """Model that predicts the activity in a home for each minute from binary sensors.
 
     Attributes
     ----------
     sensors : tuple of str
-        Sensors in the order of the columns.
+        Names of the sensors, in the order of the columns.
     kinds : tuple of str
-        Kinds of features that are computed for each sensor.
+        Types of features that are computed for each sensor; see :func:`.features.minute_features`.
     activities : tuple of str
         Names of the activities.
     coef : ndarray of shape (n_activities, n_columns)
+        Coefficients of the feature columns.
     transitions : ndarray of shape (n_activities, n_activities)
-        Scores of the transitions, indexed [from, to].
+        Score of each transition, indexed by the previous and the next activity.
     intercept : ndarray of shape (n_activities,)
+        Intercept of each activity.
     training : dict
         Description of the training.
     """
@@ -46,7 +48,7 @@ class ActivityModel(ModelFile):
         Parameters
         ----------
         minutes : SensorMinutes
-            Minutes with at least the sensors of the model.
+            Sensor data that include at least the sensors of the model.
 
         Returns
         -------
@@ -67,7 +69,7 @@ class ActivityModel(ModelFile):
         Parameters
         ----------
         minutes : SensorMinutes
-            Minutes with at least the sensors of the model.
+            Sensor data that include at least the sensors of the model.
 
         Returns
         -------

@@ -22,12 +22,14 @@ class SensorMinutes:
     times : ndarray of shape (n_minutes,), datetime64[m]
         Local times of the minutes, without gaps.
     sensors : tuple of str
+        Names of the sensors.
     on : ndarray of shape (n_minutes, n_sensors), bool
         Whether the sensor was on at any time in the minute.
     started : ndarray of shape (n_minutes, n_sensors), float
-        One plus the second at which the sensor's last event in the minute began; 0 if no event
+        Second of the minute at which the last event of the sensor began, plus 1; 0 if no event
         began.
     activities : ndarray of shape (n_minutes,), str, or None
+        Activity in each minute; None if unknown.
     """
 
     times: np.ndarray
@@ -48,7 +50,7 @@ class SensorMinutes:
         return self.times.astype("datetime64[D]").astype(str)
 
     def keep(self, sensors: Sequence[str]) -> "SensorMinutes":
-        """Return the data of the given sensors alone, so that features depend only on them.
+        """Return the data for the given sensors only.
 
         Parameters
         ----------
@@ -77,12 +79,12 @@ class SensorMinutes:
 
 
 def check_kinds(kinds: Sequence[str]) -> None:
-    """Check that there is at least one kind of feature, and that all kinds are in ``KINDS``.
+    """Check that there is at least one type of feature, and that all types are in ``KINDS``.
 
     Raises
     ------
     ValueError
-        If a kind is unknown, or ``kinds`` is empty.
+        If a type is unknown, or ``kinds`` is empty.
     """
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown or not kinds:
@@ -93,30 +95,30 @@ def check_kinds(kinds: Sequence[str]) -> None:
 
 
 def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the feature columns, ordered by sensor, and the sensor of each column.
+    """Compute the features, sorted by sensor, and the sensor to which each column belongs.
 
-    The kind "last" depends on all given sensors. For a subset of the sensors, apply
-    :meth:`SensorMinutes.keep` first; otherwise, the features contain information about the other
-    sensors.
+    The features "last" depend on all given sensors. To use only some of the sensors, apply
+    :meth:`SensorMinutes.keep` first; otherwise, the features contain information about the others.
 
     Parameters
     ----------
     minutes : SensorMinutes
     kinds : sequence of str
-        Kinds of features, from ``KINDS``. "on" and "start" refer to the minute itself. "history"
-        refers to the 5, 30 and 120 minutes before it; each of these windows excludes the shorter
-        ones. "last" refers to the sensor that was activated last.
+        Types of features. "on" and "start" state whether the sensor was on, and whether an event
+        began, in the minute. "history" states whether it was on in three preceding periods: 1 to 5,
+        6 to 30 and 31 to 120 minutes earlier. "last" states whether it was activated last.
 
     Returns
     -------
     X : ndarray of shape (n_minutes, n_columns), float
-        Features, 0 or 1.
+        Values 0 or 1.
     sensors : ndarray of shape (n_columns,), int
+        Index of the sensor for each column.
 
     Raises
     ------
     ValueError
-        If a kind is unknown.
+        If a type is unknown.
     """
     check_kinds(kinds)
     made = {

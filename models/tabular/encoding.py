@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -39,26 +39,28 @@ class ColumnEncoding:
     name : str
         Name in the table.
     kind : {"number", "date", "category", "rank"}
-        Type of the column. Numbers are not changed, dates are encoded as days since 1970-01-01,
-        categories are one-hot encoded, and ranks are encoded as indices in the ordered ``levels``.
+        Type of the column. Numbers are unchanged, dates are converted to days since 1970-01-01,
+        categories are one-hot encoded, and ranks are converted to indices in the ordered
+        ``levels``.
     fill : float or None, default None
-        Number that replaces missing numbers; None keeps them as NaN.
+        Value that replaces missing values in a numeric column; None means that they are encoded as
+        NaN.
     levels : tuple of str, default ()
-        Levels of a category, each of which has a column. Unknown values are encoded as the level
-        ``"(other)"`` and empty cells as the level ``"(missing)"``, if these levels exist.
-        Otherwise, they are encoded as ``shares``.
+        Levels of a category. There is one column for each level. Unknown values are encoded as the
+        level ``"(other)"``, and empty cells are encoded as the level ``"(missing)"``, if these
+        levels exist. Otherwise, they are encoded by ``shares``.
     reference : str, default ""
-        Name of the reference level, whose columns are all 0.
+        Name of the reference level, which is encoded by zeros in all columns.
     shares : tuple of float, default ()
-        Fraction of the training rows with each level. A row that is encoded by these values instead
-        of 0 and 1 has the mean effect of the levels. If ``shares`` is empty, as in older files, the
-        row is encoded as the reference level.
+        Fraction of the training rows with each level. A cell that is encoded by these fractions has
+        the mean effect of the levels. If ``shares`` is empty, as in older files, the cell is
+        encoded as the reference level.
     style : {"", "thousands", "dayfirst", "monthfirst"}, default ""
         Format of the cells: "thousands" for numbers such as 1,234, "dayfirst" for dates such as
         31/12/2019, and "monthfirst" for dates such as 12/31/2019.
     form : {"", "year", "month", "weekday", "hour", "log"}, default ""
-        Part of a date that is encoded as a category with a name such as "COLUMN (month)", or "log"
-        for the natural logarithm of positive numbers.
+        Part of a date that is encoded as a category, with a name such as "COLUMN (month)", or "log"
+        to encode the natural logarithm of positive numbers.
 
     Examples
     --------
@@ -100,8 +102,8 @@ class ColumnEncoding:
         Raises
         ------
         ValueError
-            If a column of numbers or dates has non-empty cells but none of them contains a value of
-            this type.
+            If a column of numbers or dates has non-empty cells, but none of them is a number or a
+            date.
         """
         if self.kind == CATEGORY:
             return self._dummies(values)
@@ -133,7 +135,7 @@ class ColumnEncoding:
     def note(self, values: pd.Series) -> str | None:
         """Return a one-line message about empty, unreadable and unknown cells in new rows.
 
-        The message states how these cells are replaced. It is None if there are none.
+        The message states how these cells are encoded. It is None if there are no such cells.
         """
         doubtful = values if self.kind == CATEGORY else values[np.isnan(self._numbers(values))]
         words = self.words(values) if self.kind == CATEGORY else as_words(doubtful)
@@ -220,7 +222,7 @@ class TableEncoding:
         return list(dict.fromkeys(column.source for column in self.columns))
 
     def with_parts(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the table with the encoded parts of dates added as text columns."""
+        """Return the table with additional text columns for the encoded parts of dates."""
         return frame.assign(
             **{
                 c.name: c.words(frame[c.source])
@@ -234,10 +236,9 @@ class TableEncoding:
         return replace(self, columns=tuple(self.columns[i] for i in positions))
 
     def encode(self, frame: pd.DataFrame, dtype: Any = np.float64) -> np.ndarray:
-        """Encode a table that contains these columns as a matrix.
+        """Encode a table as a matrix.
 
-        A matrix in single precision is stored in column-major order, since it is written and read
-        by column.
+        A single-precision matrix is stored in column-major order, since it is accessed by column.
 
         Raises
         ------
@@ -249,10 +250,9 @@ class TableEncoding:
                 f"the table has no column {first_of(list(map(repr, missing)), 5)}, which the model "
                 "requires"
             )
-        shape = (len(frame), sum(column.width for column in self.columns))
-        X = np.empty(shape, dtype, order="F" if dtype == np.float32 else "C")
-        ends = np.cumsum([column.width for column in self.columns]).tolist()
-        rest = {column: slice(end - column.width, end) for column, end in zip(self.columns, ends)}
+        ends = np.cumsum([0, *(column.width for column in self.columns)]).tolist()
+        X = np.empty((len(frame), ends[-1]), dtype, order="F" if dtype == np.float32 else "C")
+        rest = {column: slice(*place) for column, place in zip(self.columns, pairwise(ends))}
         # in place, since a second copy of a large table might not fit in memory
         plain = {
             column.name: column
@@ -392,20 +392,20 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
 
 
 def ranks(words: np.ndarray, levels: Sequence[str]) -> np.ndarray:
-    """Return the index of each word in the levels, or NaN for other words."""
+    """Return the index in ``levels`` of each word, or NaN for other words."""
     order = {level: float(i) for i, level in enumerate(levels)}
     return np.array([order.get(word, np.nan) for word in words], np.float64)
 
 
 def offsets(values: pd.Series, link: str) -> np.ndarray:
-    """Return the offsets of the scores, computed from the values of a column.
+    """Convert a column to offsets, which are added to the scores.
 
-    The offsets are the values themselves or, if the link is "log", the logarithms of exposures.
+    The offsets are the values themselves or, if the link is "log", their logarithms.
 
     Raises
     ------
     ValueError
-        If a cell is not a finite number, or an exposure is not positive.
+        If a cell is not a finite number, or is not positive and the link is "log".
     """
     numbers = to_numbers(values)
     bad = np.flatnonzero(~np.isfinite(numbers) | ((numbers <= 0) & (link == "log")))

@@ -12,7 +12,7 @@ from .export.builder import formula_of
 
 @dataclass(frozen=True)
 class Contributions:
-    """Contributions of the columns to the scores of rows, as returned by :func:`explain`.
+    """Contributions of columns to the scores of rows, from :func:`explain`.
 
     Attributes
     ----------
@@ -21,9 +21,9 @@ class Contributions:
     outputs : tuple of str
         Names of the scores (classes or targets). A single score has an empty name.
     values : ndarray of shape (n_rows, n_names, n_outputs)
-        Contributions. Their sum over the columns plus ``base`` is the score.
+        Contribution of each column. The sum over the columns, plus ``base``, is the score.
     base : ndarray of shape (n_outputs,)
-        Intercept or, if background rows are given, their mean score.
+        Intercept or, if background rows were given, their mean score.
     data : DataFrame
         Explained rows, with the columns in ``names``.
     """
@@ -41,18 +41,18 @@ class Contributions:
         Returns
         -------
         ndarray of shape (n_rows, n_outputs)
-            Sums of the contributions and the base.
+            Sum of the contributions and the base for each row.
         """
         return self.values.sum(axis=1) + self.base
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the contributions as a table with one row per explained row.
+        """Return the contributions as a table with one line for each row.
 
         Returns
         -------
         DataFrame
-            Score, contribution of each column, and base, which is named "(intercept)". If there are
-            several scores, the columns are grouped by score.
+            Columns for the score, for the contribution of each column, and for the base (named
+            "(intercept)"). If there are several scores, these columns are repeated for each score.
         """
         columns = {}
         for o, output in enumerate(self.outputs):
@@ -98,8 +98,8 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     X : frame, or array of shape (n_rows, n_columns)
         Rows in the input format of the model.
     background : frame, array of shape (n_rows, n_columns) or None, default None
-        Rows, such as the training rows, whose mean contributions are subtracted. The contributions
-        are then the Shapley values of the additive score, with a mean of 0 over these rows.
+        Background rows, such as the training rows. If they are given, their mean contributions are
+        subtracted, so that the contributions are the Shapley values of the additive score.
 
     Returns
     -------

@@ -35,9 +35,10 @@ class TabularModel(ModelFile):
     task : {"classification", "regression", "ranking"}
         Type of the predictions.
     columns : tuple of str
-        Names of all columns on which the estimator was fitted, or of the columns of ``encoding``.
+        Names of all columns on which the estimator was fitted or, if ``encoding`` is given, of its
+        columns.
     classes : ndarray of shape (n_classes,) or None, default None
-        Class labels, in classification.
+        Class labels, for classification.
     link : {"identity", "log"}, default "identity"
         Link function. If it is "log", as for counts, the prediction is exp(score).
     probabilities : {"softmax", "separate", None}, default "softmax"
@@ -48,14 +49,13 @@ class TabularModel(ModelFile):
     encoding : TableEncoding or None, default None
         Encoding of the columns of a table; None if the model was fitted to a matrix.
     flip, slope : float, default 0.0 and 1.0
-        Constants of the probabilities, which are flip + (1 - 2 flip) / (1 + exp(-slope * score))
-        for two classes and softmax(slope * scores) for more.
+        Calibration parameters. Probabilities are flip + (1 - 2 flip) / (1 + exp(-slope * score))
+        for two classes, and softmax(slope * scores) for more.
     offset : (str, str) or None, default None
-        Column of a table and its link. The column ("identity") or its logarithm ("log") is added to
-        the scores.
+        Name of an offset column, and its link. The column (for "identity") or its logarithm (for
+        "log") is added to the scores.
     about : dict, optional
-        Additional entries of the file, such as the estimator, the version of the package, and
-        scores.
+        Additional JSON values for the file, such as scores and the version of the package.
 
     Examples
     --------
@@ -107,15 +107,15 @@ class TabularModel(ModelFile):
             Encoding of the table on which the estimator was fitted. Only the columns that the model
             uses are retained.
         offset : (str, str) or None, default None
-            Column of a table and its link, as in :class:`TabularModel`; required if the estimator
-            was fitted with an offset.
+            Name and link of the offset column, as in :class:`TabularModel`; required if the
+            estimator was fitted with an offset.
         **about
-            Additional JSON entries of the file.
+            Additional JSON values for the file.
 
         Returns
         -------
         TabularModel
-            The model.
+            Model that makes the same predictions as the estimator.
 
         Raises
         ------

@@ -40,58 +40,57 @@ class _Parameters(SelectionParameters):
 class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     """Selector of the data frame columns that predict a target, as in ``annealed select``.
 
-    Numbers, text, categories, dates, booleans and missing values are encoded as in the command, and
-    the selection, its cross-validated scores and the model are identical. A text column is selected
-    or dropped as a whole.
+    The encoding, the selection, the scores and the model are identical to those of the command. A
+    text column is selected or dropped as a whole.
 
     Parameters
     ----------
     n_features_to_select : int or "auto", default "auto"
-        Number of columns to select. If it is "auto", it is chosen by cross-validation or by
-        ``fdr``.
+        Number of columns to select. "auto" chooses it by cross-validation, or by ``fdr`` if that is
+        given.
     size_rule : {"explained", "best", "one-se"}, default "explained"
-        Rule by which "auto" chooses the number of columns. "explained" selects the smallest number
-        that achieves 97% of the best number's improvement over a constant model. "best" selects the
-        number with the lowest loss. "one-se" selects the smallest number within one standard error
-        of the best.
+        Rule by which "auto" chooses the number of columns. "best" chooses the number with the
+        lowest cross-validated loss. "explained" chooses the smallest number that achieves 97% of
+        the largest improvement over a constant model. "one-se" chooses the smallest number whose
+        loss is within one standard error of the lowest.
     task : {"auto", "classification", "regression"}, default "auto"
-        Task. With "auto", text, booleans and few distinct integers are treated as classes. The
-        cross-validation functions of scikit-learn stratify their folds only if the task is
+        Type of task. With "auto", text, booleans and few distinct integers are treated as classes.
+        The cross-validation functions of scikit-learn stratify their folds only if the task is
         "classification".
     response : {"linear", "piecewise"}, default "linear"
         Response to each column: a line, or a piecewise-linear curve.
     loss : str, default "auto"
         Name of a loss of :class:`.FSAClassifier` or :class:`.FSARegressor`.
     class_weight : "balanced" or dict, default ()
-        Weights of the classes.
+        Class weights, as in :class:`.FSAClassifier`.
     param : dict, default ()
         Other parameters of the estimator. Nested parameters are written in the form
         ``{"schedule.mu": 20}``.
     scoring : str or None, default None
-        Score by which the number of columns is chosen, such as "roc_auc". It is the first score in
-        the report.
+        Score, such as "roc_auc", by which the number of columns is chosen, instead of the loss.
     include, exclude : sequence of str, default ()
         Columns that are always selected, and columns that are never selected.
     monotone : dict, default ()
-        Columns with an increasing (+1) or decreasing (-1) effect.
+        Columns with an increasing (+1) or decreasing (-1) effect, such as ``{"dose": -1}``.
     bounds : dict, default ()
         Bounds of coefficients, such as ``{"age": (0, None)}``.
     group : sequence of str, default ()
-        Prefixes of column names. Columns with the same prefix are selected or dropped together and
-        count as one column.
+        Prefixes of column names. Columns with the same prefix are selected together and count as
+        one column.
     kinds : dict, default ()
         Column types that override the detected ones: "number", "category", "date", or ordered
         levels such as "low<medium<high".
     card : bool, default False
-        Whether to fit a score card with ``n_features_to_select`` rules, which requires two classes.
+        Whether to fit a score card with ``n_features_to_select`` rules; requires two classes.
     keep_rare : bool, default False
-        Whether to keep classes with a single row, which prevents cross-validation.
+        Whether to keep classes with a single row; cross-validation is then not possible.
     offset, exposure : str or None, default None
-        Column that is added to the score, or column whose logarithm is added. This column is also
-        required for prediction.
+        Column that is added to the score (``offset``) or whose logarithm is added (``exposure``).
+        This column is also required for prediction.
     weight, row_groups, time : str or None, default None
-        Columns that contain the sample weights, the groups of rows that stay in the same fold, and
-        the times of the rows. If times are given, each fold is predicted from earlier rows.
+        Names of the columns that contain the sample weights, the groups of rows that are assigned
+        to the same fold, and the times of the rows. If times are given, each fold is predicted from
+        earlier rows.
     split_duplicates : bool, default False
         Whether to allow identical rows in different folds.
     boosting : bool, default False
@@ -101,7 +100,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     intervals : bool, default False
         Whether to compute 95% confidence intervals of the coefficients.
     seed : int, default 0
-        Random seed of the folds, random halves and sampled rows.
+        Random seed for the folds, for random halves of the rows and for sampling rows.
     dates : {"dayfirst", "monthfirst"} or None, default None
         Order of day and month in dates such as 31/12/2019. If None, it is detected.
 
@@ -114,7 +113,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     scores_ : dict of str to dict of str to float
         Cross-validated scores of the selected columns, all columns and a constant model.
     path_ : list of dict
-        Number of columns and held-out score of each size.
+        Number of columns and cross-validated score, for each number of columns.
     notes_ : list of str
         One-line messages about decisions on columns.
     left_out_ : dict of str to str
@@ -124,8 +123,9 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     classes_ : ndarray of shape (n_classes,)
         Class labels; only in classification.
     support_ : ndarray of shape (n_features_in_,), bool
-        Mask of the columns that the model requires.
+        Mask of the original columns that the model requires.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Column names of X; only set if X has column names.
 
@@ -152,6 +152,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         y : array of shape (n_samples,)
             Target, as numbers or labels. Rows without a target are dropped.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
 
         Returns
         -------
@@ -231,7 +232,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         return self.model_.predict_proba(rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Compute the accuracy, or R^2 for regression.
+        """Compute the accuracy for classification, or R^2 for regression.
 
         Parameters
         ----------
@@ -240,6 +241,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         y : array of shape (n_samples,)
             True target.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
 
         Returns
         -------
@@ -259,8 +261,8 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Returns
         -------
         DataFrame of pandas or Polars, or ndarray of shape (n_samples, n_selected)
-            Selected columns, with the same type as X. Other types of frames are converted to a
-            pandas DataFrame.
+            Required columns, in the same type as X. Other types of frames are converted to a pandas
+            DataFrame.
         """
         check_is_fitted(self, "model_")
         if not is_frame(X):
@@ -277,7 +279,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
             Rows, as in :meth:`predict`.
         background : as X, or None, default None
-            Background rows whose mean contributions are subtracted.
+            Background rows, whose mean contributions are subtracted.
 
         Returns
         -------
@@ -429,7 +431,7 @@ def is_frame(X: Any) -> bool:
 def as_frame(X: Any, names: Any = None) -> pd.DataFrame:
     """Convert a table to a pandas DataFrame with distinct strings as column names.
 
-    ``names`` contains the column names for an array, by default x0, x1, ...
+    ``names`` contains the column names for an array; by default, x0, x1, ...
 
     Raises
     ------

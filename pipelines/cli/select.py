@@ -164,7 +164,7 @@ def select(
     if report is not None:
         write_report(report, selection)
     if as_json:
-        print_json(selection.record())
+        print_json(selection.record() | {"seconds": selection.seconds})
     else:
         _print_selection(selection, quiet)
 

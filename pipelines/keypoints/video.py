@@ -157,8 +157,9 @@ def detect_video(
                 result = None
                 if number % every == 0:
                     answer, seconds = timed(process, pixels, time)
-                    more = *answer, detector.category, None, number, time
-                    result = FileDetections(name, pixels, seconds, *more)
+                    result = FileDetections(
+                        name, pixels, seconds, *answer, detector.category, None, number, time
+                    )
                 yield pixels, result
             if start is None:
                 raise ValueError(f"{name}: the video has no readable frames")

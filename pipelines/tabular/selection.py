@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from ...learners import on_dask
@@ -57,23 +59,34 @@ def select_file(
                 "into memory; pass a folder of .parquet files, or use --memory-limit"
             )
         check_scheduler(request.dask)
-    table = (read_out_of_core if out_of_core else read_table)(path, request)
+    begins = {"read": perf_counter()}
+
+    def began(step: str, result: Any) -> Any:
+        begins[step] = perf_counter()
+        return result
+
+    table = began("check", (read_out_of_core if out_of_core else read_table)(path, request))
     test = None if request.test is None else read_test(request.test, table, request)
+    fit = fitted if request.dask is None else partial(_fitted_on, request.dask)
     selection = select_table(
         table,
         size,
         request,
         name=Path(path).name,
-        progress=progress,
+        progress=lambda iterable, what: began(what, progress(iterable, what)),
         note=note,
         test=test,
-        fit=fitted if request.dask is None else partial(_fitted_on, request.dask),
+        fit=lambda *model: began("fit", fit)(*model),
     )
     selection.settings = {"table": str(path), **request.record()}
     if details:
         selection.add_details(progress)
     for text in selection.certainty.get("notes", ()):
         note(text)
+    times = pairwise([*begins.values(), perf_counter()])
+    selection.seconds = {
+        step: round(end - begin, 3) for step, (begin, end) in zip(begins, times, strict=True)
+    }
     return selection
 
 

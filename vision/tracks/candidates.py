@@ -20,7 +20,7 @@ from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions
 
 @dataclass(frozen=True)
 class SubspaceFamily:
-    """Candidate segmentations based on the angular affinity of projected tracks.
+    """Family of segmentations based on the angular affinity of projected tracks.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ class SubspaceFamily:
     alpha : float, default 2.0
         Exponent of the squared cosine in the affinity, eq. (21) of [1]_.
     lowest, highest : float, default 2.0 and 4.0
-        Range of the number of dimensions. For K motions, the tracks are projected to each number of
-        dimensions from ``lowest * K`` to ``highest * K``.
+        Smallest and largest dimension of the projections, as multiples of the number of motions K.
+        The tracks are projected to each dimension from ``lowest * K`` to ``highest * K``.
 
     References
     ----------
@@ -45,11 +45,11 @@ class SubspaceFamily:
 
     @property
     def name(self) -> str:
-        """Name of the family, as shown in lists of candidates."""
+        """Name of the family, which is also stored in its candidates."""
         return self.representation
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Return the numbers of dimensions of the projections, which never exceed the tracks' rank.
+        """Return the dimensions of the projections, which never exceed the rank of the tracks.
 
         Parameters
         ----------
@@ -70,14 +70,14 @@ class SubspaceFamily:
         return sorted({min(d, rank) for d in listed})
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """Compute the affinity of the tracks after projection to ``dimension`` dimensions.
+        """Compute the affinity between tracks after projecting them to ``dimension`` dimensions.
 
         Parameters
         ----------
         tracks : Tracks
             Tracks of one sequence.
         dimension : int
-            One of :meth:`dimensions`.
+            Dimension of the projection, from :meth:`dimensions`.
 
         Returns
         -------
@@ -90,21 +90,21 @@ class SubspaceFamily:
 
 @dataclass(frozen=True)
 class NeighbourFamily:
-    """Candidate segmentations that group neighbouring points with similar motion.
+    """Family of segmentations that group neighbouring points with similar motion.
 
     If the background is stationary or only translates, all its points have the same velocity.
     Objects that move in front of it can then be separated from it only by differences in velocity
-    between neighbours, and not by the angles between tracks or by their subspaces.
+    between neighbours, not by the angles between tracks or by the subspaces of the motions.
 
     Parameters
     ----------
     neighbours : tuple of int, default (8, 14, 25)
         Numbers of nearest neighbours to which each point is connected. Each number yields one
-        candidate and is stored as its ``dimension``.
+        candidate, and is stored in the attribute ``dimension`` of the candidate.
     span : int, default 5
         Number of frames over which displacements are measured.
     floor : float, default 0.3
-        Number of pixels below which differences in displacement are considered to be noise.
+        Difference in displacement, in pixels, below which differences are treated as noise.
     """
 
     name = "neighbours"  # in lists of candidates; not a parameter
@@ -114,7 +114,7 @@ class NeighbourFamily:
     floor: float = 0.3
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Return the numbers of neighbours.
+        """Return the numbers of neighbours, which are less than the number of points.
 
         Parameters
         ----------
@@ -149,17 +149,17 @@ class NeighbourFamily:
 
 @dataclass(frozen=True)
 class PairFamily:
-    """Candidate segmentations based on the motion hypotheses that points share in two frames [1]_.
+    """Family of segmentations based on the motion hypotheses that points share in two frames [1]_.
 
     Parameters
     ----------
     kernel : str, default "all"
-        Name in :data:`.pairs.frame_pairs.KERNELS`, which is a model ("affinity", "homography",
-        "fundamental", "epipolar") or a sum of kernels.
+        Name of a kernel in :data:`.pairs.frame_pairs.KERNELS`: that of a model ("affinity",
+        "homography", "fundamental", "epipolar"), or a sum of these kernels.
     powers : tuple of int, default (5, 10, 15, 25)
-        Powers of the kernel. The affinity is the kernel raised to a quarter of each power. Higher
-        powers result in a sparser affinity. Each power yields one candidate and is stored as its
-        ``dimension``.
+        Exponents of the kernel, multiplied by 4: the affinity is ``kernel ** (power / 4)``. Higher
+        powers result in a sparser affinity. Each power yields one candidate, and is stored in the
+        attribute ``dimension`` of the candidate.
 
     References
     ----------
@@ -172,11 +172,11 @@ class PairFamily:
 
     @property
     def name(self) -> str:
-        """Name of the family, as shown in lists of candidates."""
+        """Name of the family, which is also stored in its candidates."""
         return f"pairs, {self.kernel}"
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Return the powers of the kernel.
+        """Return ``powers``.
 
         Parameters
         ----------
@@ -192,14 +192,14 @@ class PairFamily:
         return list(self.powers)
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """Compute the affinity: the kernel raised to a quarter of the given power.
+        """Compute the affinity ``kernel ** (dimension / 4)``.
 
         Parameters
         ----------
         tracks : Tracks
             Tracks of one sequence.
         dimension : int
-            Power of the kernel.
+            Power, from :meth:`dimensions`.
 
         Returns
         -------
@@ -210,21 +210,21 @@ class PairFamily:
 
 @dataclass(frozen=True)
 class MergedFamily(PairFamily):
-    """Candidate segmentations for scenes with a deep background, by clustering and merging.
+    """Family of segmentations for scenes with a deep background, by clustering and merging.
 
-    Clustering splits a background of varying depth before it separates a small object. With more
-    clusters than motions, the small object forms a separate cluster. Clusters with the same motion
-    are then merged (:func:`.merging.merged`), which restores the background.
+    Clustering splits a background of varying depth before it separates a small object. The tracks
+    are therefore divided into more clusters than there are motions, so that a small object forms a
+    separate cluster. Clusters with the same motion, such as the parts of the background, are then
+    merged (:func:`.merging.merged`).
 
     Parameters
     ----------
     kernel : str, default "all"
-        Kernel of the hypotheses, as in :class:`PairFamily`.
+        Name of the kernel, as in :class:`PairFamily`.
     powers : tuple of int, default (25,)
-        Powers, as in :class:`PairFamily`. Each power yields one candidate and is stored as its
-        ``dimension``.
+        Powers, as in :class:`PairFamily`.
     extra : int, default 4
-        Number of clusters in addition to the number of motions.
+        Number of clusters minus the number of motions.
     """
 
     powers: tuple[int, ...] = (25,)
@@ -232,31 +232,32 @@ class MergedFamily(PairFamily):
 
     @property
     def name(self) -> str:
-        """Name of the family, as shown in lists of candidates."""
+        """Name of the family, which is also stored in its candidates."""
         return f"merged, {self.kernel}"
 
 
 @dataclass(frozen=True)
 class DominantFamily:
-    """Candidate segmentations for scenes with a dominant motion, such as a street seen from a car.
+    """Family of segmentations for scenes with a dominant motion, such as a street seen from a car.
 
     The tracks that deviate from the dominant motion (:class:`.DominantMotion`) are clustered by
-    position and displacement. If too few tracks deviate, the remaining motions are the clusters of
-    neighbouring points that are nearest to the camera relative to their surroundings. For example,
-    an oncoming car on the camera's axis resembles a near part of the static scene, but is not
-    connected to the ground.
+    position and displacement. If these clusters are fewer than the other motions, the remaining
+    motions are taken from clusters of neighbouring points: those that are much nearer to the camera
+    than their surroundings. An example is an oncoming car on the optical axis, which moves like a
+    near part of the static scene, but is not connected to the ground.
 
     Parameters
     ----------
     model : {"essential", "homography"}, default "essential"
         Model of the dominant motion.
     levels : tuple of int, default (40,)
-        Percentages of frame pairs. A point that deviates in a larger percentage of the pairs is
-        considered to be moving. Each value yields one candidate and is stored as its ``dimension``.
+        Thresholds, as percentages of the frame pairs. A point that deviates from the dominant
+        motion in a larger percentage of the pairs is considered to be moving. Each threshold yields
+        one candidate, and is stored in the attribute ``dimension`` of the candidate.
     nearest : int, default 0
-        Minimum number of motions that are selected from the clusters of neighbours.
+        Minimum number of motions that are taken from the clusters of neighbouring points.
     clusters : int, default 30
-        Number of clusters of neighbours.
+        Number of clusters of neighbouring points.
     """
 
     model: str = "essential"
@@ -266,11 +267,11 @@ class DominantFamily:
 
     @property
     def name(self) -> str:
-        """Name of the family, as shown in lists of candidates."""
+        """Name of the family, which is also stored in its candidates."""
         return f"dominant, {self.model}"
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Return the ``levels``, or an empty list if there is no dominant motion.
+        """Return ``levels``, or an empty list if there is no dominant motion.
 
         Parameters
         ----------
@@ -325,10 +326,10 @@ class Candidate:
     labels : ndarray of shape (P,), int
         Motion of each point, from 0 to K - 1.
     family : str
-        Name of the family of candidates.
+        Name of the family that produced the candidate.
     dimension : int
-        Setting of the family that produced the candidate: dimension of the projection, number of
-        neighbours, power, or percentage.
+        Setting with which the family produced the candidate: the dimension of the projection, the
+        number of neighbours, the power of the kernel, or the percentage of frame pairs.
     """
 
     labels: np.ndarray
@@ -337,7 +338,7 @@ class Candidate:
 
 
 def distinct(candidates: Iterable[Candidate]) -> dict[bytes, Candidate]:
-    """Return the first candidate of each distinct partition, in a dict keyed by partition."""
+    """Return the first candidate with each distinct partition, in a dict keyed by partition."""
     kept: dict[bytes, Candidate] = {}
     for candidate in candidates:
         kept.setdefault(canonical_labels(candidate.labels).tobytes(), candidate)
@@ -350,7 +351,7 @@ def candidates(
     families: Iterable[Family] = JOINED_FAMILIES,
     n_runs: int = 30,
 ) -> list[Candidate]:
-    """Compute the distinct candidate segmentations of all families with all their settings.
+    """Compute the distinct candidates of several families.
 
     Parameters
     ----------
@@ -359,16 +360,15 @@ def candidates(
     n_motions : int
         Number of motions K, at least 1.
     families : iterable of SubspaceFamily, NeighbourFamily or PairFamily, default JOINED_FAMILIES
-        Families of candidates, in the order in which they are computed.
+        Families of candidates. All candidates of each family are computed.
     n_runs : int, default 30
-        Number of restarts of k-means.
+        Number of runs of k-means; the best run is used.
 
     Returns
     -------
     list of Candidate
-        One candidate for each distinct partition. If several families produce the same partition,
-        the candidate has the name of the first family. The partitions do not depend on the order of
-        the points.
+        One candidate for each distinct partition, which is attributed to the first family that
+        produces it. The partitions do not depend on the order of the points.
 
     Raises
     ------

@@ -5,18 +5,19 @@ from scipy.linalg import LinAlgError, eigh
 
 
 def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
-    """Compute the angular affinity with a zero diagonal, eq. (21) of Barbu et al. (2014).
+    """Compute the angular affinity, eq. (21) of Barbu et al. (2014), with a zero diagonal.
 
     Parameters
     ----------
     points : ndarray of shape (P, d)
+        Points as vectors, one per row.
     alpha : float
         Exponent of the squared cosine.
 
     Returns
     -------
     ndarray of shape (P, P)
-        Affinity. Its diagonal is zero, as in Ng, Jordan and Weiss (2001), since a diagonal of ones
+        Affinity. The diagonal is zero, as in Ng, Jordan and Weiss (2001), since a diagonal of ones
         would favour clusters of single points.
     """
     unit = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300)
@@ -76,14 +77,16 @@ def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np
 
 
 def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Return the best of several runs of k-means, initialised by k-means++ with a fixed seed.
+    """Cluster points by k-means, initialised by k-means++ with a fixed random seed.
 
     Parameters
     ----------
     points : ndarray of shape (P, d)
+        Points to cluster.
     n_clusters : int
+        Number of clusters.
     n_runs : int, default 30
-        Number of runs.
+        Number of runs; the run with the smallest sum of squared distances is used.
 
     Returns
     -------
@@ -97,7 +100,7 @@ def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray
 def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
     """Compute the leading eigenvectors of the normalised affinity [1]_.
 
-    The result can be used for any number of clusters up to ``n_vectors``.
+    The last n eigenvectors can be used to form n clusters, for any n up to ``n_vectors``.
 
     Parameters
     ----------
@@ -109,7 +112,7 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (P, n_vectors)
-        Eigenvectors in ascending order of their eigenvalues.
+        Eigenvectors as columns, in order of increasing eigenvalue.
 
     References
     ----------
@@ -126,15 +129,16 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
 
 
 def embedded_clusters(vectors: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Cluster the rows of the leading eigenvectors by k-means after scaling them to unit length.
+    """Scale the rows of the leading eigenvectors to unit length and cluster them by k-means.
 
     Parameters
     ----------
     vectors : ndarray of shape (P, >= n_clusters)
-        Eigenvectors from :func:`leading_eigenvectors`. The last ``n_clusters`` of them are used.
+        Eigenvectors from :func:`leading_eigenvectors`; the last ``n_clusters`` columns are used.
     n_clusters : int
+        Number of clusters.
     n_runs : int, default 30
-        Number of restarts of k-means.
+        Number of runs of k-means.
 
     Returns
     -------

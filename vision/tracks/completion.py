@@ -8,11 +8,11 @@ _FARTHEST = 1e9  # pixels: larger than any image, with a finite fourth power (he
 def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
     """Fill missing entries by low-rank completion, without changing observed entries.
 
-    Each gap is first filled using the mean velocity of the eight visible points whose motion is
-    most similar in the common frames. The missing entries are then repeatedly replaced by those of
-    the best low-rank approximation, since tracks of K rigid motions under an affine camera have a
-    rank of at most 4K. The number of iterations is small, so the initial values hardly change where
-    the observed entries do not determine the track.
+    Each gap is first filled using the mean velocity of eight visible points, namely those whose
+    motion is most similar in the frames in which both points are visible. The missing entries are
+    then repeatedly replaced by the corresponding entries of the best low-rank approximation, since
+    tracks of K rigid motions under an affine camera have a rank of at most 4K. Since there are few
+    iterations, initial values that the observed entries do not determine hardly change.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     Returns
     -------
     ndarray of shape (F, P, 2)
-        Tracks without NaN. If nothing is missing, this is the same array.
+        Tracks without NaN; ``tracks`` itself if no entries are missing.
 
     Raises
     ------
@@ -105,12 +105,14 @@ def thin_tracks(tracks: np.ndarray, min_frames: int) -> tuple[np.ndarray, np.nda
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where a point is not visible.
     min_frames : int
+        Minimum number of frames in which a point is seen.
 
     Returns
     -------
     tracks : ndarray of shape (F, P', 2)
+        Tracks of the selected points.
     kept : ndarray of shape (P',), int
-        Indices of the remaining points in the original ``tracks``.
+        Indices of the selected points in the parameter ``tracks``.
     """
     kept = np.flatnonzero(np.isfinite(tracks).all(axis=2).sum(axis=0) >= min_frames)
     return tracks[:, kept], kept

@@ -40,18 +40,18 @@ _MAX_CLUSTERS = 40  # of deviating points; further clusters are tracking errors 
 
 @dataclass(frozen=True)
 class DominantMotion:
-    """Deviation of each point from the dominant motion, as a fraction of the frame pairs.
+    """Fraction of the frame pairs in which each point deviates from the dominant motion.
 
     To estimate the essential matrix, the unknown focal length is assumed to equal the extent of the
-    points in the image. A body that moves ahead of the camera, away from it, satisfies the epipolar
-    geometry of the static scene, but lies behind the camera when triangulated [1]_.
+    points in the image. An object that moves away, directly ahead of the camera, satisfies the
+    epipolar geometry of the static scene, but lies behind the camera when triangulated [1]_.
 
     Attributes
     ----------
     outlying : dict of str to ndarray of shape (P,)
-        Fraction of the pairs in which the distance of a point from the model exceeds one pixel. The
-        models are the essential matrix ("essential"), and a homography for a plane or a rotating
-        camera ("homography").
+        Fraction of the pairs in which the distance of a point from a model exceeds one pixel. The
+        keys are the models: "essential" for the essential matrix, and "homography" for a
+        homography, which describes a plane or a rotating camera.
     behind : ndarray of shape (P,)
         Fraction of the pairs in which a point satisfies the essential matrix but lies behind the
         camera.
@@ -69,28 +69,29 @@ class DominantMotion:
     depth: np.ndarray
 
     def deviating(self, model: str) -> np.ndarray:
-        """Return the fraction of the pairs in which each of the P points deviates from a model.
+        """Return the fraction of frame pairs in which each of the P points deviates from a model.
 
         For the essential matrix, points behind the camera are also considered to deviate.
         """
         return self.outlying[model] + (self.behind if model == "essential" else 0.0)
 
     def exists(self, model: str) -> bool:
-        """Return whether a motion is dominant, i.e. whether few points deviate from the model."""
+        """Return whether there is a dominant motion, from which few points deviate."""
         return bool(self.deviating(model).mean() < _MAX_DEVIATING[model])
 
 
 def dominant_motion(tracks: Tracks) -> DominantMotion:
-    """Fit the models of the dominant motion to all pairs of frames.
+    """Fit the models of the dominant motion to each pair of frames.
 
     Parameters
     ----------
     tracks : Tracks
+        Tracks of one sequence.
 
     Returns
     -------
     DominantMotion
-        Dominant motion, with the points in the canonical order of the tracks.
+        Deviation of each point, in the order :attr:`.Tracks.canonical_order`.
     """
     return tracks.cached("dominant", lambda: _fitted(tracks.pairs, tracks.in_canonical_order))
 
@@ -150,21 +151,24 @@ def dominant_and_moving(
     neighbours: np.ndarray,
     n_motions: int,
 ) -> np.ndarray:
-    """Label the dominant motion and the largest groups of deviating points.
+    """Segment the tracks into the dominant motion and the motions of groups of points.
 
     Parameters
     ----------
     tracks : Tracks
+        Tracks of one sequence.
     model : str
-        Name in ``MODELS``.
+        Model of the dominant motion, "essential" or "homography".
     level : float
-        Fraction of the frame pairs. A point that deviates in a larger fraction of the pairs is
-        considered to be moving.
+        Threshold, as a fraction of the frame pairs. A point that deviates from the dominant motion
+        in a larger fraction of the pairs is considered to be moving.
     n_nearest : int
-        Minimum number of motions that are taken from the clusters of neighbours.
+        Minimum number of motions that are taken from ``neighbours``.
     neighbours : ndarray of shape (P,), int
-        Clusters of neighbours with similar motion, in the canonical order of the tracks.
+        Cluster of each point, from a clustering of neighbouring points with similar motion, in the
+        canonical order of the tracks.
     n_motions : int
+        Number of motions, including the dominant motion.
 
     Returns
     -------
@@ -206,20 +210,21 @@ def _groups(tracks: Tracks, moving: np.ndarray, n_groups: int) -> list[np.ndarra
 def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
     """Compute how much nearer the given points are to the camera than their surroundings.
 
-    Depths are derived from the dominant motion.
+    Depths are triangulated from the dominant motion.
 
     Parameters
     ----------
     tracks : Tracks
+        Tracks of one sequence.
     members : ndarray of shape (n,), int
-        Points in the canonical order of the tracks.
+        Indices of the points in the canonical order of the tracks.
 
     Returns
     -------
     float
-        Lower quartile of the log depths of the neighbours minus the median log depth of the points;
-        0 if unknown. The value is small for a static object, since the ground on which it stands is
-        as near as the object.
+        Lower quartile of the log depths of the nearest other points minus the median log depth of
+        the given points; 0 if unknown. The value is small for a static object, since the ground on
+        which it stands is as near as the object.
     """
     outside = ~np.isin(np.arange(tracks.n_points), members)
     near = tracks.nearest[members, 1:_N_NEAR]
@@ -232,14 +237,16 @@ def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
 
 
 def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np.ndarray:
-    """Compute the ``MEASURES`` of segmentations.
+    """Compute features that compare segmentations with the dominant motion; see ``MEASURES``.
 
-    If too many points deviate from a model, its measures are zero. A smaller motion whose points
-    follow the dominant motion may be an oncoming car or part of the static scene.
+    If too many points deviate from a model, the features based on it are zero. The last feature is
+    the smallest depth gap of a motion whose points follow the dominant motion. It distinguishes an
+    oncoming car from a part of the static scene.
 
     Parameters
     ----------
     tracks : Tracks
+        Tracks of one sequence.
     segmentations : sequence of ndarray of shape (P,), int
         Labels, in the canonical order of the tracks.
 

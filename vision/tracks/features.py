@@ -24,8 +24,8 @@ _MEASURES = ("euclidean", "angular")
 class Feature(NamedTuple):
     """Feature of a segmentation.
 
-    A likelihood feature measures how well the points of each motion fit a subspace. A prior feature
-    measures how compact the motions are.
+    A likelihood feature measures how well the points of each motion fit a model of the motion. A
+    prior feature measures how compact the motions are.
     """
 
     kind: Literal["likelihood", "prior"]
@@ -34,12 +34,12 @@ class Feature(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the feature, as shown in lists of features and stored in model files."""
+        """Name of the feature, such as "velocity: likelihood, mean distance"."""
         return f"{self.space}: {self.kind}, {self.quantity}"
 
 
 class Space(NamedTuple):
-    """Space in which points are compared: a representation of the tracks or its projection."""
+    """Space in which points are compared: a representation of the tracks, or a projection of it."""
 
     representation: str
     dimension: float | None = None  # multiple of the number of motions; None: full vectors
@@ -47,7 +47,7 @@ class Space(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the space, as shown in lists of features."""
+        """Name of the space, with which the names of its features begin."""
         if self.dimension is None:
             return self.representation
         return f"{self.representation} projected to {self.dimension:g}K" + (
@@ -56,7 +56,7 @@ class Space(NamedTuple):
 
 
 class FeatureSet:
-    """Base class for sets of features, which defines the names and kinds of the columns."""
+    """Base class for sets of features."""
 
     def features(self) -> list[Feature]:
         """Return all features, in the order of the columns.
@@ -84,37 +84,40 @@ class FeatureSet:
         Returns
         -------
         ndarray of shape (n_features,), bool
-            Mask that is True for prior features.
+            True for prior features, and False for likelihood features.
         """
         return np.array([feature.kind == "prior" for feature in self.features()])
 
 
 @dataclass(frozen=True)
 class SegmentationFeatures(FeatureSet):
-    """Likelihood and prior features of candidate segmentations.
+    """Likelihood and prior features of segmentations.
 
     The features follow section 6.2 of Barbu et al. (2014) [1]_.
 
     Parameters
     ----------
     representations : tuple of str, default ("velocity", "raw")
-        Representations of the tracks. Each representation yields the space of its full vectors, in
-        which distances are root mean squares over the frames in pixels, and a space for each
-        projection.
+        Representations of the tracks. Each representation yields one space for the full vectors and
+        one space for each projection. In the former, distances are root mean squares over the
+        frames, in pixels.
     dimensions : tuple of float, default (2.0, 2.5, 3.0, 3.5, 4.0)
-        Dimensions of the projections, as multiples of the number of motions K, so that the number
-        of features is the same for every K. In [1]_, they range from 2 to 4.
+        Dimensions of the projections, divided by the number of motions K, so that the number of
+        features is the same for every K. The default range from 2 to 4 is that of [1]_.
     scaled : tuple of bool, default (False,)
         Whether projections are scaled by the singular values: ``False``, ``True``, or both
         variants. Scaled projections are in pixels. Unscaled projections are standardised to unit
         variance, so that the same thresholds apply to any number of points.
     n_thresholds : int, default 24
-        Number of thresholds for the thresholded distance in each space. The thresholds are spaced
+        Number of thresholds tau in each space. For each tau, a feature is the fraction of points
+        whose distance from the subspace of their motion is at least tau. The thresholds are spaced
         geometrically from 0.02 to 10.
     neighbours : tuple of int, default (3, 5, 7, 10, 15, 20, 30)
-        Numbers k of neighbours in the k-nearest-neighbour graphs.
+        Numbers k of neighbours. For each k, a prior feature is the fraction of edges of the
+        k-nearest-neighbour graph that join two motions.
     n_smallest : int, default 4
-        Number of features that are the smallest average distances over all dimensions, as in [1]_.
+        Number n of additional features for each representation and type of average, as in [1]_: the
+        n smallest average distances over all dimensions.
 
     Raises
     ------
@@ -149,7 +152,7 @@ class SegmentationFeatures(FeatureSet):
 
     @property
     def thresholds(self) -> np.ndarray:
-        """Thresholds tau of the thresholded distance, as an array of shape (n_thresholds,)."""
+        """Thresholds tau on the distances, as an array of shape (n_thresholds,)."""
         return np.geomspace(0.02, 10.0, self.n_thresholds)
 
     def spaces(self) -> list[Space]:
@@ -158,7 +161,7 @@ class SegmentationFeatures(FeatureSet):
         Returns
         -------
         list of Space
-            Full vectors, followed by the projections.
+            Spaces of the full vectors, followed by those of the projections.
         """
         projected = [
             Space(r, d, s)
@@ -214,7 +217,7 @@ class SegmentationFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels of each segmentation.
         columns : ndarray of int or None, default None
-            Columns to compute; other columns may be zero. None means all columns.
+            Columns to compute; the values of other columns are undefined. None means all columns.
 
         Returns
         -------
@@ -306,14 +309,15 @@ def evaluated(
     n_rows: int,
     columns: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Compute blocks of features and concatenate their columns.
+    """Compute the blocks of features that contain the requested columns, and concatenate them.
 
     Parameters
     ----------
     blocks : sequence of (int, callable)
-        Number of features in each block, and a function that returns them as an array of shape
-        (n_rows, n_features).
+        Number of features in each block, and a function without arguments that returns them as an
+        array of shape (n_rows, number of features).
     n_rows : int
+        Number of rows, i.e. of segmentations.
     columns : ndarray of int or None, default None
         Columns to compute; blocks without any of these columns are filled with zeros. None means
         all columns.
@@ -366,22 +370,23 @@ def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
 def subspace_distances(
     points: np.ndarray, labels: np.ndarray, known: dict[bytes, np.ndarray] | None = None
 ) -> np.ndarray:
-    """Compute the distance of each point from the subspace fitted to the points with its label.
+    """Compute the distance of each point from the subspace fitted to all points with its label.
 
     The subspace is affine and has three dimensions.
 
     Parameters
     ----------
     points : ndarray of shape (P, D)
+        Points as vectors, one per row.
     labels : ndarray of shape (P,)
+        Motion of each point.
     known : dict or None, default None
-        Cache of the distances within motions, indexed by the members of the motion. It is updated
-        in place.
+        Cache of the distances of each motion, indexed by its members and updated in place.
 
     Returns
     -------
     ndarray of shape (P,)
-        Distances in units of the points.
+        Distances, in the same units as ``points``.
     """
     distances, known = np.empty(len(points)), {} if known is None else known
     for label in np.unique(labels):
@@ -416,16 +421,18 @@ def _distances_within(points: np.ndarray) -> np.ndarray:
 
 
 def nearest_neighbours(points: np.ndarray, n_neighbours: int, measure: str) -> np.ndarray:
-    """Return the indices of the nearest neighbours of each point, in order of distance.
+    """Return the indices of the nearest neighbours of each point, in order of increasing distance.
 
     Parameters
     ----------
     points : ndarray of shape (P, D)
+        Points as vectors, one per row.
     n_neighbours : int
         Number of neighbours, at most P - 1.
     measure : {"euclidean", "angular"}
-        Distance measure. The angular distance compares lines through the origin. It decreases as
-        the angular affinity, eq. (21) of Barbu et al. (2014), increases.
+        Distance measure. The angular distance between two points is the negative squared cosine of
+        the angle between their lines through the origin, as in the angular affinity, eq. (21) of
+        Barbu et al. (2014).
 
     Returns
     -------

@@ -22,7 +22,7 @@ class TrackSequence:
     Parameters
     ----------
     name : str
-        Name of the sequence, which is the name of the file without its suffix.
+        Name of the sequence: the file name without its suffix.
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where a point is not seen.
     labels : ndarray of shape (P,), int, or None, default None
@@ -35,7 +35,7 @@ class TrackSequence:
 
     @property
     def video(self) -> str:
-        """Name of the video; names that end in ``_g12``, ``_g13`` and ``_g23`` share a video.
+        """Name of the video: that of the sequence without a suffix ``_g12``, ``_g13`` or ``_g23``.
 
         Examples
         --------
@@ -66,7 +66,7 @@ class TrackSequence:
         Parameters
         ----------
         seed : int
-            Random seed of the permutation.
+            Random seed for the permutation.
 
         Returns
         -------
@@ -86,13 +86,13 @@ def read_tracks(path: str | Path) -> TrackSequence:
     Parameters
     ----------
     path : path
-        File of one of three types. ``NAME_truth.mat`` contains homogeneous pixel coordinates ``y``,
-        of shape (3, P, F), and labels ``s``, of shape (P, 1), starting at 1. ``.npz`` contains
-        ``tracks``, of shape (F, P, 2), and, if known, ``labels``, of shape (P,). ``.csv`` has the
-        columns frame, point, x and y. An ``.npz`` file with ``visibility``, ``visibles`` or
+        Input file. A file named ``NAME_truth.mat`` contains homogeneous pixel coordinates ``y``, of
+        shape (3, P, F), and labels ``s``, of shape (P, 1), starting at 1. An ``.npz`` file contains
+        ``tracks``, of shape (F, P, 2), and, if known, ``labels``, of shape (P,). A ``.csv`` file
+        has the columns frame, point, x and y. An ``.npz`` file with ``visibility``, ``visibles`` or
         ``occluded`` is the output of co-tracker or TAPIR. Its ``tracks`` may also have shape (P, F,
-        2) or (1, F, P, 2). The axis along which the points move the shortest distance is taken to
-        be the time axis.
+        2) or (1, F, P, 2). The time axis is then the axis along which successive positions are
+        closer together.
 
     Returns
     -------
@@ -217,15 +217,15 @@ def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
 def write_tracks(
     path: str | Path, tracks: np.ndarray, labels: np.ndarray, probability: np.ndarray
 ) -> None:
-    """Write labelled tracks; :func:`read_tracks` can read these formats, except .parquet.
+    """Write labelled tracks to a file, which :func:`read_tracks` can read unless it is .parquet.
 
     Parameters
     ----------
     path : path
-        File of one of three types. ``.npz`` contains ``tracks``, of shape (F, P, 2), ``visible``,
-        of shape (F, P), and ``labels`` and ``probability``, of shape (P,). ``.csv`` and
-        ``.parquet`` have the columns point, frame, x, y, visible, label and probability, with one
-        row for each point and frame, from the first to the last frame in which the point is seen.
+        Output file. An ``.npz`` file contains ``tracks``, of shape (F, P, 2), ``visible``, of shape
+        (F, P), and ``labels`` and ``probability``, of shape (P,). ``.csv`` and ``.parquet`` files
+        have the columns point, frame, x, y, visible, label and probability, with one row for each
+        point and frame, from the first to the last frame in which the point is seen.
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where a point is not visible.
     labels : ndarray of shape (P,), int

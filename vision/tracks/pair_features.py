@@ -19,27 +19,28 @@ ALL_PARTS = (*PARTS, "dominant")
 
 @dataclass(frozen=True)
 class PairFeatures(FeatureSet):
-    """Likelihood and prior features of segmentations, based on geometric models of two frames.
+    """Likelihood and prior features of segmentations, based on two-frame geometric models.
 
-    Four models (planar affinity, homography, fundamental matrix and affine epipolar geometry) are
-    fitted to the points of each motion that are visible in both frames of a pair. Missing entries
-    need not be completed.
+    In each of several pairs of frames, four models (planar affinity, homography, fundamental matrix
+    and affine epipolar geometry) are fitted to those points of each motion that are visible in both
+    frames. Missing entries need not be completed.
 
     Parameters
     ----------
     parts : tuple of str, default ("residuals", "rivals", "gric", "cuts")
         Groups of features. "residuals": distances of the points from the model of their motion.
-        "rivals": points that are fitted better by the model of another motion. "gric": the robust
-        information criterion of Torr [2]_, for each model and for the best model of each motion.
-        "dominant": agreement with the points that deviate from the dominant motion. These four
-        groups contain likelihood features, but "dominant" also contains cuts between neighbours
-        with similar motion. "cuts": cuts of the segmentation in the kernels of shared hypotheses
-        [1]_; these are prior features.
+        "rivals": fractions of points that the model of another motion fits better, and the
+        differences in fit. "gric": the geometric robust information criterion of Torr [2]_, for
+        each model and for the best model of each motion. "cuts": prior features, namely cuts
+        between motions in graphs weighted by the number of shared motion hypotheses [1]_.
+        "dominant": agreement with the deviations from the dominant motion, and prior features,
+        namely cuts between neighbours with similar motion. All other features are likelihood
+        features.
 
     Raises
     ------
     ValueError
-        If a part is unknown.
+        If the name of a group is unknown.
 
     References
     ----------
@@ -115,7 +116,7 @@ class PairFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels of each segmentation.
         columns : ndarray of int or None, default None
-            Columns to compute; the other columns may be zero. None means all columns.
+            Columns to compute; the values of other columns are undefined. None means all columns.
 
         Returns
         -------
@@ -157,12 +158,12 @@ class PairFeatures(FeatureSet):
 
 @dataclass(frozen=True)
 class JoinedFeatures(FeatureSet):
-    """Features of several kinds, concatenated by columns.
+    """Features of several feature sets, concatenated by columns.
 
     Parameters
     ----------
     parts : tuple of SegmentationFeatures or PairFeatures
-        Kinds of features, in the order of the columns.
+        Feature sets, in the order of the columns.
 
     Examples
     --------
@@ -200,12 +201,12 @@ class JoinedFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels of each segmentation.
         columns : ndarray of int or None, default None
-            Columns to compute; the other columns may be zero. None means all columns.
+            Columns to compute; the values of other columns are undefined. None means all columns.
 
         Returns
         -------
         ndarray of shape (n_segmentations, n_features)
-            Columns of all parts.
+            Columns of all feature sets.
         """
         tracks = as_tracks(tracks)
         blocks, start = [], 0

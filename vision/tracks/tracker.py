@@ -12,9 +12,9 @@ from .video import read_frames
 
 @dataclass(frozen=True)
 class Tracker:
-    """Tracker that follows corners through a video by the pyramidal Lucas-Kanade method [1]_.
+    """Tracker of corners in a video by the pyramidal Lucas-Kanade method [1]_.
 
-    Each step is verified by tracking backwards [2]_.
+    Each step is verified by tracking the points back to the previous frame [2]_.
 
     Parameters
     ----------
@@ -29,14 +29,14 @@ class Tracker:
     levels : int, default 3
         Number of pyramid levels above the image.
     max_backward_error : float, default 0.5
-        Maximum distance, in pixels, between the position of a point and the end of its backward
-        track. Points with a larger distance are dropped.
+        Maximum distance, in pixels, between a point and its position after tracking forwards and
+        backwards. Points with a larger distance are dropped.
     min_correlation : float, default 0.95
         Minimum normalised correlation between the windows of a point in successive frames. Points
         with a lower correlation, for example because they are occluded or slide along an edge, are
         dropped.
     reseed_every : int, default 5
-        Number of frames between searches for new corners in areas without tracked points.
+        Interval, in frames, at which new corners are detected in areas without tracked points.
 
     References
     ----------
@@ -63,14 +63,14 @@ class Tracker:
         path : path
             Video file or address that OpenCV can open.
         on_frame : function or None, default None
-            Function called without arguments after each frame.
+            Function that is called, without arguments, after each frame.
 
         Returns
         -------
         ndarray of shape (F, P, 2), float64
             Positions in pixels; NaN before a point is detected and after it is dropped. A dropped
-            point is never resumed. A corner that is later detected at the same position is a new
-            point.
+            point is not tracked again: a corner that is later detected at the same position is a
+            new point.
 
         Raises
         ------
@@ -159,11 +159,12 @@ class Tracker:
 
 
 def correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Compute the normalised correlation of corresponding rows, which is 1 if both are constant.
+    """Compute the normalised correlation of corresponding rows; 1 if both rows are constant.
 
     Parameters
     ----------
     first, second : ndarray of shape (P, n)
+        Arrays whose rows are compared.
 
     Returns
     -------

@@ -55,8 +55,8 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     vectors : ndarray of shape (P, n)
-        Singular vectors, in the columns. Vectors whose singular value is below 1e-9 times the
-        largest are dropped, except for the first vector.
+        Singular vectors as columns. All vectors but the first are dropped if their singular value
+        is below 1e-9 times the largest.
     strengths : ndarray of shape (n,)
         Singular values, in descending order.
     """
@@ -81,7 +81,9 @@ class Tracks:
     Attributes
     ----------
     coordinates : ndarray of shape (F, P, 2), float64
+        Coordinates in pixels.
     seen : ndarray of shape (F, P), bool
+        Whether each point was seen in each frame.
 
     Raises
     ------
@@ -126,7 +128,7 @@ class Tracks:
         return cls(complete_tracks(array), np.isfinite(array).all(axis=2))
 
     def cached(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return a cached value, which is computed only once for each key.
+        """Return a value from the cache, and compute it on first use.
 
         Parameters
         ----------
@@ -138,7 +140,7 @@ class Tracks:
         Returns
         -------
         object
-            Result of ``compute``.
+            Cached value.
         """
         if key not in self._cache:
             self._cache[key] = compute()
@@ -156,7 +158,7 @@ class Tracks:
 
     @cached_property
     def canonical_order(self) -> np.ndarray:
-        """Permutation of the points that depends only on their coordinates, not on their order."""
+        """Permutation that sorts the points by their coordinates."""
         return np.lexsort(positions(self.coordinates).T[::-1])
 
     @cached_property
@@ -172,11 +174,12 @@ class Tracks:
         Parameters
         ----------
         representation : str
-            Name in ``REPRESENTATIONS``.
+            Representation of the tracks, "velocity" or "raw".
 
         Returns
         -------
         vectors : ndarray of shape (P, n)
+            Singular vectors as columns.
         strengths : ndarray of shape (n,)
             Singular values, in descending order.
         """
@@ -187,23 +190,23 @@ class Tracks:
 
     @cached_property
     def position_distances(self) -> np.ndarray:
-        """Distances between points in pixels, of shape (P, P), in :attr:`canonical_order`.
+        """Distances in pixels between all points, in :attr:`canonical_order`, of shape (P, P).
 
-        The distances are root mean squares over the frames.
+        They are root mean squares over the frames.
         """
         place = positions(self.in_canonical_order) / np.sqrt(self.n_frames)
         return cdist(place, place)
 
     @cached_property
     def nearest(self) -> np.ndarray:
-        """Indices of all points in order of increasing distance from each point, of shape (P, P).
+        """Indices of all points, sorted by their distance from each point, of shape (P, P).
 
-        Each row starts with the point itself. The distances are :attr:`position_distances`.
+        The first point in each row is the point itself. Distances are :attr:`position_distances`.
         """
         return np.argsort(self.position_distances, axis=1, kind="stable")
 
     def displacement_distances(self, span: int = 5) -> np.ndarray:
-        """Compute the root mean square differences between the displacements of points.
+        """Compute the root mean square difference in displacement between each pair of points.
 
         The result is cached for each span.
 
@@ -226,7 +229,7 @@ class Tracks:
     def neighbour_affinity(
         self, n_neighbours: int, span: int = 5, floor: float = 0.3
     ) -> np.ndarray:
-        """Compute the affinity between nearest neighbours with similar displacements.
+        """Compute an affinity that connects neighbouring points with similar displacements.
 
         The points are in :attr:`canonical_order`.
 
@@ -237,7 +240,7 @@ class Tracks:
         span : int, default 5
             Number of frames over which displacements are measured.
         floor : float, default 0.3
-            Number of pixels below which differences in displacement are considered to be noise.
+            Difference in displacement, in pixels, below which differences are treated as noise.
 
         Returns
         -------
@@ -292,21 +295,21 @@ def as_tracks(tracks: Tracks | npt.ArrayLike) -> Tracks:
 
 
 def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]:
-    """Complete the tracks of the points that are seen in both frames of at least one pair.
+    """Select the points that are seen in both frames of a compared pair, and fill their gaps.
 
     Parameters
     ----------
     tracks : array_like of shape (F, P, 2)
         Positions in pixels; NaN where a point is not visible.
     n_motions : int
-        Number of motions K. If it is 1, all points that are seen at least once are used.
+        Number of motions K. If it is 1, all points that are seen at least once are selected.
 
     Returns
     -------
     tracks : Tracks
-        Tracks of these points.
+        Completed tracks of the selected points.
     known : ndarray of shape (P,), bool
-        Mask of these points.
+        Mask of the selected points.
 
     Raises
     ------

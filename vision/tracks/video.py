@@ -10,7 +10,7 @@ import numpy as np
 
 
 def capture_of(path: str | Path) -> cv2.VideoCapture:
-    """Open a video file, with the FFmpeg backend of OpenCV if it is available.
+    """Open a video file, using OpenCV's FFmpeg backend if it is available.
 
     Other backends print messages about damaged files.
     """
@@ -94,7 +94,7 @@ def frames_of(
 
 
 def warn_if_cut_short(capture: cv2.VideoCapture, n_read: int, path: str | Path) -> None:
-    """Warn if fewer frames could be read than the file header states.
+    """Warn if fewer frames were read than the file header states.
 
     Small differences are ignored, since the number is only an estimate in some formats.
     """

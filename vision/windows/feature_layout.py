@@ -37,15 +37,15 @@ class HogLayout:
     cell : int
         Side of a cell in pixels.
     block : int
-        Number of cells along each side of a block. A block starts at every cell.
+        Number of cells along each side of a block. Blocks overlap: one block begins at each cell.
     orientations : int
-        Number of bins over 180 degrees (unsigned directions), which must be a multiple of 4. Bin k
-        is centred at the gradient angle ``k * pi / orientations``, where x points right and y
-        points down.
+        Number of bins for the 180 degrees of unsigned directions; a multiple of 4. Bin k is centred
+        at the gradient angle ``k * pi / orientations``, where x points right and y points down.
     epsilon : float
-        Regularisation of the block norm: a block is divided by ``sqrt(sum of squares + (epsilon *
-        cell**2)**2)``. Since histogram entries are sums of gradient lengths in grey levels, blocks
-        whose mean gradient length is below epsilon are treated as flat.
+        Regularisation of the block norm: the histogram entries of a block are divided by ``sqrt(s +
+        (epsilon * cell**2)**2)``, where s is the sum of their squares. Since the entries are sums
+        of gradient lengths in grey levels, the features of blocks whose mean gradient length is
+        below epsilon are small.
     """
 
     cell: int = 6
@@ -73,7 +73,7 @@ def haar_features(
     sides: tuple[int, ...],
     steps: tuple[int, ...],
 ) -> list[tuple[int, ...]]:
-    """Return all Haar features of a pool as rows, sorted by channel, kind, cell and position."""
+    """Return the Haar features of a pool, one per row, by channel, kind, cell size and position."""
     return [
         (kind, channel, x, y, w, h, 0, 0)
         for channel in range(3)
@@ -86,7 +86,7 @@ def haar_features(
 
 
 def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]]:
-    """Return all HOG features of a pool as rows, sorted by channel, block, cell and orientation."""
+    """Return the HOG features of a pool, one per row, by channel, block, cell and orientation."""
     corners = range(0, window - hog.cell * hog.block + 1, hog.cell)
     return [
         (kind, channel, x, y, hog.cell, hog.cell, part, orientation)
@@ -110,7 +110,7 @@ class WindowLayout(NamedTuple):
 
 
 def window_layout(window: int, hog: HogLayout) -> WindowLayout:
-    """Return the layout of a window whose side is ``window`` pixels."""
+    """Return the layout of a window of ``window`` x ``window`` pixels."""
     borders = (2 * np.arange(hog.orientations // 2) + 1) * math.pi / (2 * hog.orientations)
     epsilon = np.float32(hog.epsilon * hog.cell**2 * MAGNITUDE_SCALE)
     return WindowLayout(
@@ -121,9 +121,9 @@ def window_layout(window: int, hog: HogLayout) -> WindowLayout:
 class Program(NamedTuple):
     """Features in the form required by the compiled loops; see `compile_program`.
 
-    The program contains n features, each with at most K corners. The value of a Haar feature is a
-    sum of integral image values at its corners, with integer weights. ``n_corners`` is 0 for HOG
-    features.
+    There are n features with at most K corners each. The value of a Haar feature is computed from
+    the values of the integral image at its corners, with integer weights. HOG features have no
+    corners.
     """
 
     n_corners: npt.NDArray[np.int64]  # (n,)
@@ -148,7 +148,7 @@ def compile_program(
     kinds: Mapping[str, tuple[tuple[int, ...], ...]],
     hog: HogLayout | None,
 ) -> Program:
-    """Compile an array of features, of shape (n, 8), given the kinds and layout of their pool.
+    """Compile features, of shape (n, 8), given the Haar kinds and the HOG layout of their pool.
 
     The features must have been validated by `FeaturePool.check`.
     """

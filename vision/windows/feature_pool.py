@@ -29,18 +29,18 @@ class FeaturePool:
     """Features of a square RGB window.
 
     A *feature* is a row of eight integers (see `Column`). They include its kind (an index in
-    ``kinds``, or ``len(kinds)`` for HOG), its colour channel, its left and top pixel in the window,
-    and the size of its cells in pixels. For HOG, x and y are the position of the block, ``CELL`` is
-    the index of the cell in the block, in row order, and ``ORIENTATION`` is the index of the bin.
-    The last two are 0 for Haar features. Any feature that fits into the window can be evaluated,
-    even if it is not in ``features``.
+    ``kinds``, or ``len(kinds)`` for HOG), its colour channel, the position of its upper left pixel
+    in the window, and the width and height of its cells in pixels. For HOG features, this is the
+    position of the block, ``CELL`` is the index of the cell in the block, in row-major order, and
+    ``ORIENTATION`` is the index of the bin. The latter two are 0 for Haar features. Any feature
+    that fits into the window can be evaluated, even if it is not in ``features``.
 
     A *patch* is a uint8 array of shape (window + 2, window + 2, 3). It contains the window and a
     margin of one pixel, which is used only to compute gradients. Sides are in pixels.
 
     Haar features have the value ``sum_cells weight * (sum of the cell's pixels) / (sigma * A)``.
-    Here ``A = cell area * sum |weight| / 2``, and sigma is the square root of the variance of the
-    window, averaged over the three channels, but at least 1. HOG features are entries of
+    Here ``A = cell area * sum |weight| / 2``, and sigma is the square root of the variance in the
+    window, averaged over the three channels; sigma is at least 1. HOG features are entries of
     orientation histograms, divided by the norm of the block (see `HogLayout`). Gradients are
     central differences ``I[x + 1] - I[x - 1]`` (not halved), whose lengths are rounded to quarters
     of a grey level. Every pixel belongs to one cell and one bin.
@@ -50,13 +50,14 @@ class FeaturePool:
     window : int, default 24
         Side of the window.
     kinds : mapping of str to nested tuples of int
-        Weights of the cells of each kind of Haar feature. The weights of a kind sum to zero.
+        Weights of the cells, in rows, for each kind of Haar feature. The weights of a kind sum to
+        zero.
     sides : tuple of int
         Widths and heights of the cells of Haar features.
     steps : tuple of int, optional
-        Distances between neighbouring positions, one for each entry of ``sides``; by default,
-        ``max(1, side // 2)``. The distance in x depends on the width of a cell, and the distance in
-        y depends on its height.
+        Distance between neighbouring positions for each entry of ``sides``; by default, ``max(1,
+        side // 2)``. The distance in x is the entry for the width of the cells, and the distance in
+        y is the entry for their height.
     hog : HogLayout or None
         Layout of the orientation histograms. If None, the pool contains only Haar features.
 
@@ -216,17 +217,19 @@ class FeaturePool:
         """Mirror features horizontally.
 
         The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the
-        mirrored patch (``patch[:, ::-1]``). The position of a window (see `extract_patches`) also
-        changes, since the mirror image of its pixel is one pixel to the left: if a mirrored model
-        detects a keypoint at x, the keypoint is at x - 1.
+        mirrored patch (``patch[:, ::-1]``). A mirrored model is shifted by one pixel, since the
+        pixel that defines the position of a window (see `extract_patches`) is not in its centre: if
+        the model detects a keypoint at x, the keypoint is at x - 1.
 
         Parameters
         ----------
         features : array_like of shape (n, 8), int
+            Features to mirror, one per row.
 
         Returns
         -------
         mirrored : ndarray of shape (n, 8), int32
+            Mirrored features.
         signs : ndarray of shape (n,), int8
             1 or -1.
 
@@ -301,7 +304,7 @@ class FeaturePool:
         intercept : float
             Intercept of the model.
         thresholds : array_like of shape (n,), optional
-            Rejection thresholds.
+            Rejection thresholds; by default, no window is rejected.
 
         Returns
         -------
@@ -312,7 +315,7 @@ class FeaturePool:
 
     @cached_property
     def layout(self) -> WindowLayout:
-        """Layout of the window in the form required by the compiled loops, used only for HOG."""
+        """Layout of the window in the form required by the compiled loops; used only for HOG."""
         return window_layout(self.window, self.hog or HogLayout())
 
     def check_patches(self, patches: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -349,6 +352,7 @@ class FeaturePool:
         Parameters
         ----------
         patches : ndarray of shape (n, window + 2, window + 2, 3), uint8
+            Patches from `extract_patches`.
         features : array_like of shape (m, 8), int, or Program, optional
             Features to evaluate; by default, all features of the pool.
 
@@ -376,12 +380,14 @@ class FeaturePool:
         responses: Responses,
         intercept: float,
     ) -> npt.NDArray[np.float32]:
-        """Compute the running sums of a sparse additive model, as in the dense scan.
+        """Compute the running sums of a sparse additive model, as in `annealed.vision.scan`.
 
         Parameters
         ----------
         patches : ndarray of shape (n, window + 2, window + 2, 3), uint8
+            Patches from `extract_patches`.
         features : array_like of shape (m, 8), int
+            Features of the model, one per row.
         responses : Responses
             Responses to the m features, with one output.
         intercept : float

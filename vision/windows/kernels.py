@@ -25,11 +25,11 @@ MAGNITUDE_SCALE = 4.0
 
 @jit(forceinline=True)
 def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Compute ``out[j] = sum_k weights[f, k] * flat[base + offsets[f, k] + j]`` for k < 6.
+    """Compute ``out[j] = sum_k weights[f, k] * flat[base + offsets[f, k] + j]`` over k < 6.
 
     Indices are unsigned, so numba omits the test for negative indices, which would prevent
-    vectorisation. This function and :func:`add_corner` are separate and inlined, since compiling
-    them as one function takes several times as long.
+    vectorisation. This function is separate from :func:`add_corner`, since compiling them as one
+    function takes several times as long.
     """
     o0, o1, o2 = base + offsets[f, 0], base + offsets[f, 1], base + offsets[f, 2]
     o3, o4, o5 = base + offsets[f, 3], base + offsets[f, 4], base + offsets[f, 5]
@@ -42,7 +42,7 @@ def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignor
 
 @jit(forceinline=True)
 def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Add another corner to the sums."""
+    """Add corner k of feature f to the sums of :func:`sum_6_corners`."""
     o, w = base + offsets[f, k], weights[f, k]
     for j in range(np.uint64(n_lanes)):
         out[j] += w * flat[o + j]
@@ -50,7 +50,7 @@ def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignor
 
 @jit(forceinline=True)
 def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Write the weighted sum of the corners of feature f to ``out[j]`` for each lane j.
+    """Compute the sum of :func:`sum_6_corners` over all corners of feature f.
 
     The feature must have at least six corners.
     """
@@ -61,7 +61,7 @@ def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # ty
 
 @jit(forceinline=True)
 def gather_corners(flat, places, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Compute the sums over the corners of windows at given flat positions.
+    """Compute the sums over the corners of feature f in windows at given flat positions.
 
     The sums are ``out[j] = sum_k weights[f, k] * flat[places[j] + offsets[f, k]]``.
     """
@@ -95,8 +95,8 @@ def gather_corners(flat, places, offsets, weights, f, n_corners, n_lanes, out): 
 def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
     """Compute the inverse standard deviation of a window of n pixels.
 
-    It is computed from the exact value of ``n * sum of squares - squared sums`` over the three
-    channels and from ``factor = 1 / (3 * n**2)``.
+    ``scaled_variance`` is n times the sum of squares minus the square of the sum, added over the
+    three channels, and ``factor`` is ``1 / (3 * n**2)``. The deviation is at least 1.
     """
     sigma = np.sqrt(np.float32(scaled_variance * factor))
     one = np.float32(1)
@@ -135,7 +135,7 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
 
 @jit(forceinline=True)
 def scaled(sums, factor, scale, n_lanes, values):  # type: ignore[no-untyped-def]
-    """Compute the values ``sums * (factor * scale)`` of a feature, with one scale per window."""
+    """Compute the values of a feature, ``sums * factor * scale``, with one scale per window."""
     for j in range(np.uint64(n_lanes)):
         values[j] = np.float32(sums[j]) * (factor * scale[j])
 
@@ -152,7 +152,7 @@ def ramp(t, k):  # type: ignore[no-untyped-def]
 def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
     """Compute ``sum_k r_k * clip(t - k, 0, 1)`` without a table lookup.
 
-    This is a piecewise-linear response at position t among six bins, with increments r_k.
+    This is a piecewise-linear function of t with six bins, which increases by r_k in bin k.
     """
     return (
         r0 * ramp(t, 0)
@@ -166,11 +166,11 @@ def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
 
 @jit(forceinline=True, fastmath={"contract"})
 def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type: ignore[no-untyped-def]
-    """Add the response to feature f to the scores, and set scores below the limit to -inf.
+    """Add the response to feature f to the scores, and set scores below ``limit`` to -inf.
 
     The response is ``start + sum_k rises[f, k] * clip(t - k, 0, 1)``. Here ``t = clip(sums * scale
-    * slope - shift, 0, top)`` is the position among the bins, and ``lines[f]`` contains slope,
-    shift and start. Six bins are processed at a time.
+    * slope - shift, 0, top)`` is the value in units of bins, and ``lines[f]`` contains slope, shift
+    and start. Six bins are processed at a time.
     """
     zero = np.float32(0)
     slope, shift = lines[f, 0], lines[f, 1]
@@ -196,7 +196,7 @@ def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type:
 
 @jit
 def accumulate(values, tables, intercept, out):  # type: ignore[no-untyped-def]
-    """Compute running sums of the responses to values of shape (rows, features).
+    """Compute the running sums of the responses to feature values, of shape (rows, features).
 
     ``out`` may be ``values`` itself.
     """

@@ -18,7 +18,7 @@ _WINDOW_COST = 60
 
 
 class LevelTables(NamedTuple):
-    """Tables of a level for Haar features; see `LevelChannels`."""
+    """Tables for the Haar features on a pyramid level; see `LevelChannels`."""
 
     integral: npt.NDArray[np.int32]
     inverse_sigma: npt.NDArray[np.float32]
@@ -27,7 +27,7 @@ class LevelTables(NamedTuple):
 
 
 class Histograms(NamedTuple):
-    """Histograms of windows, and the positions of a program's HOG features in them."""
+    """Orientation histograms of windows, and the positions of HOG features in them."""
 
     cells: npt.NDArray[Any]  # entries of orientation histograms
     inverse_norm: npt.NDArray[np.float32]  # 1 / norm of blocks
@@ -38,7 +38,7 @@ class Histograms(NamedTuple):
 
 
 class Buffers:
-    """Memory that is reused for all strips.
+    """Memory that is reused for all strips (groups of rows) of an image.
 
     Allocating memory for each strip would take as long as computing the sums.
     """
@@ -47,7 +47,7 @@ class Buffers:
         self._held: dict[str, npt.NDArray[np.uint8]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return an uninitialised array in the memory of the previous array of this name."""
+        """Return an uninitialised array in the memory of earlier arrays with the same name."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if name not in self._held or self._held[name].size < size:
             self._held[name] = np.empty(size, np.uint8)
@@ -56,35 +56,37 @@ class Buffers:
 
 @dataclass(eq=False)
 class LevelChannels:
-    """Tables shared by all features on a level, or on a strip of a level; see `level_channels`.
+    """Tables shared by all features on a level or strip.
 
+    They are created by `level_channels`. A strip is a group of consecutive rows of a level.
     Integral images and standard deviations are computed immediately, and gradients and orientation
-    histograms on first use.
+    histograms are computed on first use.
 
     Attributes
     ----------
     pool : FeaturePool
-        Pool of the models, which defines the side of the window and the layout of the histograms.
+        Pool that contains the features; it defines the side of the window and the layout of the
+        histograms.
     top, bottom : int
-        Rows of the level whose windows are searched: ``top <= y < bottom``.
+        Range of rows whose windows are scored: ``top <= y < bottom``.
     first : int
-        First row of the level in the tables. It is above ``top`` if a margin was requested.
+        First row of the level that the tables contain; less than ``top`` if a margin was requested.
     rows, width : int
         Number of rows in the tables, and width of the level. There is one window per pixel.
     stride : int
-        Number of entries per row of all tables: the width, rounded up to whole groups of lanes,
+        Number of entries per row of each table: the width, rounded up to a multiple of ``LANES``,
         plus the side of the window.
     planes : ndarray of shape (3, rows + window + 1, stride + 1), uint8
         Channels of the level with repeated border pixels. Pixel (window // 2 + 1, window // 2 + 1)
         of a channel is pixel (0, first) of the level.
     integral : ndarray of shape (3 * (rows + window) * stride,), int32
-        Integral image of each channel. The sums may overflow, but the box sums of a window are
-        exact.
+        Integral image of each channel. Its values may overflow, but the differences that yield the
+        sum over a window are exact.
     inverse_sigma : ndarray of shape (rows, stride), float32
         Inverse standard deviation of the window at each pixel.
     expected_requests : float
-        Estimate of the total number of windows whose histograms will be requested, as a multiple of
-        the current number.
+        Estimate of the total number of windows for which histograms will be requested, divided by
+        the number requested so far.
     """
 
     pool: FeaturePool
@@ -103,10 +105,7 @@ class LevelChannels:
 
     @property
     def plane(self) -> int:
-        """Number of entries in the integral image of one channel.
-
-        The table of one bin or channel of ``hog`` has the same size.
-        """
+        """Number of entries in the integral image of a channel and in each table of :attr:`hog`."""
         return (self.rows + self.pool.window) * self.stride
 
     @property
@@ -121,9 +120,9 @@ class LevelChannels:
 
     @cached_property
     def hog(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Histogram entries of the cell, and 1 / norm of the block, starting at each pixel.
+        """Histogram of the cell, and inverse norm of the block, that start at each pixel.
 
-        The shapes are (3 * orientations, plane) and (3, plane).
+        The arrays have the shapes (3 * orientations, plane) and (3, plane).
         """
         cells = self._buffers.take(
             "cells", (3 * self.pool.layout.orientations, self.plane), self.entry
@@ -144,7 +143,7 @@ class LevelChannels:
 
     @property
     def entry(self) -> type:
-        """Type of the histogram entries, which has 16 bits if the largest possible sum fits."""
+        """Data type of the histogram entries: 16 bits if these suffice for the largest sum."""
         largest = self.pool.layout.cell**2 * MAGNITUDE_SCALE * 255 * 2**0.5
         return np.uint16 if largest < 65535 else np.int32
 
@@ -158,14 +157,14 @@ class LevelChannels:
         places : ndarray of shape (n,), uint64
             Flat positions of the windows in the level.
         program : Program
-            Compiled features, with c cells and b blocks.
+            Compiled features, which use c distinct cells and b distinct blocks.
 
         Returns
         -------
         cells : ndarray of shape (n, c, orientations)
-            Entries of the histograms.
+            Histogram of each cell.
         inverse_norms : ndarray of shape (n, b), float32
-            1 / norm of each block.
+            Inverse norm of each block.
         """
         histogram: npt.NDArray[Any] = np.empty(
             (len(places), len(program.cells), self.pool.layout.orientations), self.entry
@@ -177,7 +176,7 @@ class LevelChannels:
     def histograms(
         self, program: Program | None, places: npt.NDArray[np.uint64], dense: bool = False
     ) -> Histograms:
-        """Return the histograms that a program requires for the given windows.
+        """Return the histograms that the given features require in the given windows.
 
         Histograms are computed only for these windows or, if many windows are requested, for all.
 
@@ -221,7 +220,7 @@ class LevelChannels:
         return Histograms(cells.reshape(-1), norms.reshape(-1), *starts, offsets)
 
     def corner_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
-        """Return the positions of all corners of a program in the flat integral image.
+        """Return the positions of the corners of all features in the flat integral image.
 
         These positions are relative to the position of the window.
 
@@ -243,7 +242,7 @@ class LevelChannels:
         return corners.astype(np.uint64)
 
     def hog_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
-        """Return the positions of each feature's cell and block in the flat tables of :attr:`hog`.
+        """Return the positions of each feature's cell and block in the tables of :attr:`hog`.
 
         Positions are 0 for Haar features.
 
@@ -279,7 +278,7 @@ def level_channels(
     buffers: Buffers | None = None,
     expected_requests: float = 1.0,
 ) -> LevelChannels:
-    """Prepare a pyramid level, or a strip of a level, for scanning.
+    """Prepare a pyramid level, or a strip of it, for scanning.
 
     The result can be used by any number of models.
 
@@ -287,16 +286,16 @@ def level_channels(
     ----------
     image : ndarray of shape (H, W, 3), uint8
     pool : FeaturePool, optional
-        Pool of the models; by default, ``FeaturePool()``.
+        Pool that contains the features; by default, ``FeaturePool()``.
     rows : tuple of int, optional
-        First row (inclusive) and last row (exclusive) of a strip; by default, all rows. The values
-        of windows in the strip are bit-identical to those for the whole level.
+        Range of rows (start, stop) of a strip; by default, all rows. Feature values are
+        bit-identical to those for the whole level.
     margin : int, default 0
-        Number of additional rows above and below the strip, limited to the rows of the level.
+        Number of additional rows above and below the strip, as far as the level contains them.
     buffers : Buffers, optional
         Memory to reuse. All tables that were computed earlier with the same buffers become invalid.
     expected_requests : float, default 1.0
-        Estimate as in `LevelChannels`. It affects only the running time, not the values.
+        As in `LevelChannels`. It affects the running time, but not the results.
 
     Returns
     -------
@@ -347,11 +346,11 @@ def patch_channels(patches: npt.NDArray[np.uint8], pool: FeaturePool) -> LevelCh
     Parameters
     ----------
     patches : ndarray of shape (n, side, side, 3), uint8
-        Patches of the level. Window (x, y) of patch i, with ``0 <= x, y < side - window - 1``, is
-        window (x, i * side + y) of the strip. In the patch, the window is at pixel (x + window // 2
-        + 1, y + window // 2 + 1).
+        Patches of a level. Window (x, y) of patch i, with ``0 <= x, y < side - window - 1``, is
+        window (x, i * side + y) of the strip. The pixel that defines its position (see
+        `extract_patches`) is (x + window // 2 + 1, y + window // 2 + 1) in the patch.
     pool : FeaturePool
-        Pool of the models.
+        Pool that contains the features.
 
     Returns
     -------
@@ -404,9 +403,9 @@ def _deviations(planes, integral, window, squares, inverse_sigma):  # type: igno
 
 @jit(plain=_deviations, by_size=False)
 def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignore[no-untyped-def]
-    """Compute the inverse standard deviation of every window from the channels' integral images.
+    """Compute the inverse standard deviation of every window from integral images.
 
-    The integral image of the squares is written to ``squares``.
+    The integral image of the squares, summed over the channels, is written to ``squares``.
     """
     squares[0] = 0
     for y in range(1, squares.shape[0]):
@@ -503,10 +502,10 @@ def _dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignor
 
 @jit(plain=_dense_histograms, by_size=False)
 def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute the histogram of the cell, and 1 / norm of the block, at every pixel.
+    """Compute the histogram of the cell and inverse norm of the block that start at each pixel.
 
-    For each row, the preceding ``cell_side`` rows of every column are summed bin by bin. These sums
-    are then added over ``cell_side`` columns.
+    For each bin, gradient lengths are first summed over the rows of a cell and then over its
+    columns.
     """
     _, rows, stride = length.shape
     n_bins, cell_side, block, epsilon = (
@@ -547,7 +546,7 @@ def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore
 
 @jit
 def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
-    """Add the gradient lengths in row y to their bins in ``upright``, and subtract row ``old``."""
+    """Add the gradient lengths of bin k in row y to ``upright``; subtract those in row ``old``."""
     none, wanted = np.uint16(0), np.uint16(k)
     for x in range(np.uint64(length.shape[1])):
         coming = length[y, x] if bins[y, x] == wanted else none
@@ -565,7 +564,7 @@ def add_shifted(source, row, shift, count, total):  # type: ignore[no-untyped-de
 
 @jit
 def add_squares(entries, count, energy):  # type: ignore[no-untyped-def]
-    """Add the squares of the entries of one bin in a row to the energy of the row."""
+    """Add the squares of a row of histogram entries to ``energy``."""
     for x in range(np.uint64(count)):
         entry = np.float32(np.int32(entries[x]))
         energy[x] += entry * entry
@@ -573,7 +572,7 @@ def add_squares(entries, count, energy):  # type: ignore[no-untyped-def]
 
 @jit
 def invert(energy, count, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute 1 / norm for a row of blocks."""
+    """Compute the inverse norms of a row of blocks from their squared norms."""
     for x in range(np.uint64(count)):
         inverse_norm[x] = np.float32(1) / np.sqrt(energy[x])
 
@@ -597,9 +596,9 @@ def _window_histograms(gradient, places, program, layout, histogram, inverse_nor
 
 @jit(plain=_window_histograms, by_size=False)
 def window_histograms(gradient, places, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute the histograms of a program's cells, and 1 / norm of its blocks, in given windows.
+    """Compute the histograms of the cells, and inverse norms of the blocks, in given windows.
 
-    The sums are computed as in `dense_histograms`.
+    The results are bit-identical to those of `dense_histograms`.
     """
     _, _, rows, stride = gradient.shape
     lengths, numbers = gradient[0].ravel(), gradient[1].ravel()

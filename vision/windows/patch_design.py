@@ -20,12 +20,12 @@ _CHUNK = 16 * LANES
 
 
 class PatchDesign(Design):
-    """Design with piecewise-linear responses to features of the pool, on windows stored as bytes.
+    """Design with piecewise-linear responses to features of windows, which are stored as pixels.
 
     A value v is represented by its *code* ``round(clip((v - low) / bin_width, 0, B) * s)`` with s =
     252 // B, as in `annealed.learners.designs.piecewise_linear.PiecewiseDesign`. The codes of a
-    block of 64 windows are in memory only while the block is processed. Once the codes of the
-    remaining m features (``n * m`` bytes) fit into ``cache_bytes``, `keep` returns a
+    block of 64 windows are in memory only while the block is processed. If the codes of the m
+    features that `keep` retains (``n * m`` bytes) fit into ``cache_bytes``, `keep` returns a
     ``PiecewiseDesign`` that stores the codes and has the same standardised columns.
 
     Sums over rows are computed in blocks of a fixed size and in a fixed order, so results do not
@@ -104,7 +104,7 @@ class PatchDesign(Design):
     def codes(
         self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None
     ) -> npt.NDArray[np.uint8]:
-        """Compute the codes, of shape (r, k), of r patches and k features (by default, all)."""
+        """Compute the codes of r patches, of shape (r, k), for k features (by default, all)."""
         design = self if features is None else self._subset(np.asarray(features, dtype=np.int64))
         blocks = [
             codes[:, : len(block)].T.copy()
@@ -115,7 +115,7 @@ class PatchDesign(Design):
     def scores(self, coef: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Compute the scores, of shape (n_samples, n_outputs).
 
-        The standardised coefficients have shape (m, B + 1, n_outputs).
+        The coefficients refer to the standardised columns and have shape (m, B + 1, n_outputs).
         """
         curves = self._curves(coef)
 
@@ -145,7 +145,7 @@ class PatchDesign(Design):
     def scores_and_gradient(  # type: ignore[no-untyped-def]
         self, coef, intercept, loss, y, sample_weight
     ):
-        """Compute the gradient and the loss, as in the base class.
+        """Compute the loss and its gradient, as in the base class.
 
         For pointwise losses, the codes of each block are computed only once.
         """
@@ -168,7 +168,7 @@ class PatchDesign(Design):
         return self._from_ramps(ramps, residual_sum), residual_sum, value
 
     def keep(self, kept: npt.NDArray[np.int64]) -> Design:  # type: ignore[override]
-        """Return the design of the features at the given positions, in ascending order.
+        """Return the design restricted to the features at the given positions, which are ascending.
 
         The codes are stored if they fit into the cache.
         """
@@ -279,8 +279,8 @@ def value_range(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Compute the left edge of the first bin, and the bin width, for each feature.
 
-    The bins extend from the 0.1 to the 99.9 percentile of the values of the feature. At most
-    ``max_rows`` evenly spaced patches are used. The width is 1 if the percentiles coincide.
+    The bins extend from the 0.1th to the 99.9th percentile of the values of a feature in at most
+    ``max_rows`` evenly spaced patches. If the percentiles coincide, the width is 1.
     """
     features = pool.check(features)
     sample = patches[
@@ -383,8 +383,8 @@ def block_scores(codes, unit, start, rises, total):  # type: ignore[no-untyped-d
 def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
     """Add ``sum_j residual[j] * clip(t_j - k, 0, 1)`` to ``ramps[f, k]``.
 
-    t_j is the position of the value of lane j among the bins. The compiler may reorder the sums
-    over the lanes, but the order is the same in every run.
+    t_j is the value of window j in units of bins, relative to the first bin. The compiler may
+    reorder the sums over the windows, but the order is the same in every run.
     """
     for first in range(0, ramps.shape[1], 6):
         base = np.float32(first)
@@ -411,7 +411,7 @@ def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
 def block_squares(codes, unit, weight, squares):  # type: ignore[no-untyped-def]
     """Add ``sum_j weight[j] * a_j * (1 - a_j)`` to ``squares[f]``.
 
-    a_j is the position of the value of lane j within its bin.
+    a_j is the position of the value of window j within its bin, from 0 to 1.
     """
     for f in range(codes.shape[0]):
         total = np.float32(0)

@@ -14,7 +14,7 @@ _CHUNK = 512
 
 
 class BlockTables(NamedTuple):
-    """Buffers for one block of windows, which are reused from block to block."""
+    """Buffers for one block of ``LANES`` windows, which are reused for every block."""
 
     layout: WindowLayout
     offsets: npt.NDArray[np.uint64]  # (features, corners): positions in the integral images
@@ -58,9 +58,9 @@ def block_tables(program: Program, layout: WindowLayout) -> BlockTables:
 
 @jit
 def load_pixels(patches, rows, pixels):  # type: ignore[no-untyped-def]
-    """Load the pixels of the given patches, one patch per lane.
+    """Load the pixels of at most ``LANES`` patches, one patch per column (lane).
 
-    ``patches`` has shape (n, (window + 2)**2 * 3). Unused lanes contain the last patch.
+    ``patches`` has shape (n, (window + 2)**2 * 3). The last patch is repeated in unused lanes.
     """
     size = pixels.shape[0]
     for j in range(LANES):
@@ -101,7 +101,7 @@ def integrate(pixels, window, integral, inverse_sigma):  # type: ignore[no-untyp
 
 @jit
 def cell_histograms(pixels, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute the histograms of cells, and 1 / norm of blocks, in a block of windows."""
+    """Compute the histograms of all cells, and the inverse norms of all HOG blocks."""
     cells, blocks, cell_side = program.cells, program.blocks, layout.cell
     patch = layout.window + 2
     length = np.empty(LANES, np.int32)
@@ -150,7 +150,7 @@ def fill_tables(patches, rows, program, tables):  # type: ignore[no-untyped-def]
 
 @jit
 def evaluate_block(program, tables, features):  # type: ignore[no-untyped-def]
-    """Write the values of at most ``_CHUNK`` features in a block of windows to the value table."""
+    """Compute the values of a group of features in a block of windows."""
     n_corners, weight, inverse_area = program.n_corners, program.weight, program.inverse_area
     cell, block, orientation = program.cell, program.block, program.orientation
     offsets, integral, inverse_sigma = tables.offsets, tables.integral, tables.inverse_sigma
@@ -177,7 +177,7 @@ def evaluate_block(program, tables, features):  # type: ignore[no-untyped-def]
 
 @jit
 def evaluate_rows(patches, rows, program, tables, out):  # type: ignore[no-untyped-def]
-    """Write the values of all features of the program to ``out``, of shape (rows, features)."""
+    """Write the values of all features in the given patches to ``out`` (rows, features)."""
     values = tables.values
     for first in range(0, rows.size, LANES):
         fill_tables(patches, rows[first : first + LANES], program, tables)
@@ -203,7 +203,7 @@ def encode(values, low, inverse_bin_width, top, sublevels, out):  # type: ignore
 
 @jit
 def encode_rows(patches, rows, program, tables, bins, out):  # type: ignore[no-untyped-def]
-    """Encode the values of all features of the program in the given patches; see `Bins`.
+    """Encode the values of all features in the given patches; see `Bins`.
 
     The codes are written to ``out``, of shape (blocks of LANES rows, features, LANES).
     """

@@ -10,10 +10,10 @@ def extract_patches(
     """Extract windows from an image, each with a margin of one pixel.
 
     The window *at* pixel (x, y) has this pixel at position (window // 2, window // 2). For a window
-    of 24 pixels, this position is (12, 12), the upper left pixel of the lower right quarter. In the
-    patch, which is one pixel larger on each side, the position is (13, 13). A keypoint belongs to
-    the window at the `nearest_pixel` of its coordinates on the pyramid level. Windows may extend
-    beyond the image, and their centres may lie outside it. Border pixels are repeated.
+    with a side of 24 pixels, this position is (12, 12), the upper left pixel of the lower right
+    quarter. In the patch, which includes the margin, it is (13, 13). A keypoint belongs to the
+    window at the `nearest_pixel` of its coordinates on the pyramid level. Windows may extend beyond
+    the image or lie outside it. Border pixels are repeated.
 
     Parameters
     ----------

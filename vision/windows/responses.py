@@ -34,9 +34,9 @@ class Responses:
     Parameters
     ----------
     low : array_like of shape (n,), float
-        First knot of each feature.
+        Position of the first knot for each feature.
     bin_width : array_like of shape (n,), float
-        Positive distance between the knots of each feature.
+        Distance between neighbouring knots for each feature, which must be positive.
     values : (n, B + 1) or (n, B + 1, n_outputs) array_like of float
         Responses at the knots. Each feature must have at least two knots.
 
@@ -89,7 +89,7 @@ class Responses:
 
     @property
     def n_bins(self) -> int:
-        """Number of bins B of each feature."""
+        """Number of bins B for each feature."""
         return self.values.shape[1] - 1
 
     @property
@@ -112,12 +112,12 @@ class Responses:
             )
 
     def take(self, rows: npt.ArrayLike) -> "Responses":
-        """Return the responses to the features at the positions ``rows``, in this order.
+        """Return the responses to the features with the indices ``rows``, in the given order.
 
         Parameters
         ----------
         rows : array_like of int
-            Positions of the features.
+            Indices of the features.
 
         Returns
         -------
@@ -128,12 +128,12 @@ class Responses:
         return Responses(self.low[chosen], self.bin_width[chosen], self.values[chosen])
 
     def mirrored(self, signs: npt.NDArray[np.int8]) -> "Responses":
-        """Return the responses for features whose values change sign where ``signs`` is -1.
+        """Return the responses to mirrored features, whose values have the given signs.
 
         Parameters
         ----------
         signs : ndarray of shape (n,), int8
-            Signs of the features, 1 or -1.
+            1, or -1 if mirroring changes the sign of a feature.
 
         Returns
         -------
@@ -177,7 +177,7 @@ class Responses:
     def running_sums(
         self, feature_values: npt.NDArray[np.float32], intercept: float, output: int = 0
     ) -> npt.NDArray[np.float32]:
-        """Compute the running sum after each feature in single precision, in the order of a scan.
+        """Compute the running sum after each feature, in the same way as a scan.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class Responses:
         Raises
         ------
         ValueError
-            If the number of features differs from the number of responses.
+            If the number of columns of ``feature_values`` differs from n.
         """
         self.check_length(feature_values.shape[1])
         sums = np.empty_like(feature_values)
@@ -204,9 +204,9 @@ class Responses:
 
 
 class CompiledModel(NamedTuple):
-    """Sparse additive model of windows with n features and q outputs, compiled for scanning.
+    """Sparse additive model with n window features and q outputs, compiled for scanning.
 
-    The stages form a cascade: windows that are rejected in one stage do not enter the next.
+    Features are grouped into stages: windows that one stage rejects do not enter the next.
     """
 
     program: Program

@@ -41,7 +41,7 @@ def scan(
     channels : LevelChannels
         Tables of the level, from `level_channels`.
     features : array_like of shape (n, 8), int
-        Features of the pool.
+        Features of the model, in the order of summation.
     responses : Responses
         Responses to these features, with one output.
     intercept : float
@@ -77,8 +77,8 @@ def scan_level(
     scored. If ``spans``, of shape (2, rows), is given, only the columns from ``spans[0]`` to
     ``spans[1] - 1`` of each row are scored. All other scores are -inf.
 
-    If windows can be rejected by the first features without histograms, the sparse scan computes
-    histograms only for the remaining windows.
+    If the features before the first HOG feature can reject windows, orientation histograms are
+    computed only for the remaining windows.
     """
     out = np.full((channels.rows, channels.width), -np.inf, np.float32)
     next_stage = np.zeros((channels.rows, channels.width), np.int8)
@@ -149,9 +149,9 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
 def score_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """Score the windows at the given pixels of a level with the first output of a model.
+    """Score the windows at the given pixels of a level by the first output of a model.
 
-    As in the dense scan, the score of a rejected window is -inf.
+    The score of a rejected window is -inf, as in `scan`.
     """
     places = _places(channels, xs, ys)
     scores = np.full(len(places), model.intercept[0], np.float32)
@@ -186,10 +186,10 @@ def predict_windows(
 def windows_around(
     channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int
 ) -> npt.NDArray[np.int64]:
-    """Return the distinct pixels of a level within ``reach`` of the given pixels in x and y.
+    """Return the pixels of a level whose x and y are within ``reach`` of one of the given pixels.
 
-    The result has shape (n, 2). The pixels are sorted by row, and only pixels in the rows of the
-    tables are included.
+    The result has shape (n, 2). The pixels are distinct and sorted by row, and lie in the rows that
+    the tables contain.
     """
     x, y = (
         np.asarray(xs, dtype=np.int64) + reach,
@@ -263,7 +263,7 @@ def _places(
 
 @jit(forceinline=True)
 def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignore[no-untyped-def]
-    """Copy the entries and 1 / norm of a HOG feature in a group of neighbouring windows."""
+    """Copy the histogram entries and inverse norms of a HOG feature in neighbouring windows."""
     first, norm_first = base + offsets[f, 0], base + offsets[f, 1]
     for j in range(np.uint64(LANES)):
         sums[j] = cells[first + j]
@@ -273,7 +273,7 @@ def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignor
 
 @jit(forceinline=True)
 def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
-    """Copy the entries and 1 / norm of a HOG feature in windows at given table positions."""
+    """Copy the histogram entries and inverse norms of a HOG feature at given table positions."""
     first, norm_first = offsets[f, 0], offsets[f, 1]
     for j in range(np.uint64(n_lanes)):
         sums[j] = cells[cells_at[j] + first]
@@ -325,12 +325,13 @@ def _scan_rows(model, tables, offsets, histograms, last_stage, grid, spans, out,
 
 @jit(plain=_scan_rows, by_size=False)
 def scan_rows(model, tables, offsets, histograms, last_stage, grid, spans, out, handed):  # type: ignore[no-untyped-def]
-    """Score the windows of some rows with the stages before ``last_stage``.
+    """Score the windows in some rows using the stages before ``last_stage``.
 
-    Every ``grid[1]``-th row is scored, starting at row ``grid[0]``, at the columns of its span, and
-    neighbouring windows are processed in groups. If few windows of a group remain after a stage,
-    their running sums are written to `out` and their next stage to `handed`. The next stage of
-    finished windows is 0.
+    Every ``grid[1]``-th row is scored, starting at row ``grid[0]``. In each row, neighbouring
+    windows in the columns given by ``spans`` are processed in groups. If few windows of a group
+    remain after a stage, the group is not processed further. The running sums are written to `out`.
+    The next stage of each unfinished window is written to `handed`, which is 0 for finished
+    windows.
     """
     n_corners, weight = model.program.n_corners, model.program.weight
     lines, rises, top = model.lines[0], model.rises[0], model.top
@@ -382,7 +383,7 @@ def scan_rows(model, tables, offsets, histograms, last_stage, grid, spans, out, 
 
 @jit
 def corner_offsets(program, tables, begin, end, offsets):  # type: ignore[no-untyped-def]
-    """Compute the integral image positions of the corners of features ``begin`` to ``end - 1``."""
+    """Compute the positions, in the integral image, of corners of features in a range."""
     n_corners, channel, corner_y, corner_x = (
         program.n_corners,
         program.channel,
@@ -468,10 +469,10 @@ def _responses(model, f, values):  # type: ignore[no-untyped-def]
 
 @jit(plain=_follow, by_size=False)
 def follow(model, tables, histograms, between, places, entered, scores):  # type: ignore[no-untyped-def]
-    """Evaluate windows in the stages ``between[0]`` to ``between[1] - 1`` of a cascade.
+    """Apply the stages ``between[0]`` to ``between[1] - 1`` of a model to windows.
 
-    Each window starts at the stage in ``entered``. ``scores``, of shape (q, n), contains the
-    running sums of all outputs. The first output determines which windows are rejected.
+    Each window enters at the stage given by ``entered``. ``scores``, of shape (q, n), contains the
+    running sums of all outputs. The first output determines whether a window is rejected.
     """
     n_corners, weight = model.program.n_corners, model.program.weight
     all_lines, all_rises, top = model.lines, model.rises, model.top

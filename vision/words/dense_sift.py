@@ -35,8 +35,8 @@ class Descriptors:
     sizes : ndarray of shape (n,), float32
         Diameters of the keypoints in pixels.
     values : ndarray of shape (n, 128), uint8
-        Descriptors, whose values are in the order of OpenCV: row of cells, column of cells,
-        orientation. Descriptors are scaled to norm 512 unless the window is flat.
+        Descriptors. As in OpenCV, the values are sorted by row of cells, column of cells and
+        orientation. Descriptors are scaled to a norm of 512, except for those of flat regions.
     width, height : int
         Size of the image.
     """
@@ -53,13 +53,13 @@ class Descriptors:
         Returns
         -------
         Descriptors
-            Mirrored descriptors, in the order of the original keypoints.
+            Mirrored descriptors, in the same order as the original descriptors.
         """
         positions = np.column_stack([self.width - 1 - self.positions[:, 0], self.positions[:, 1]])
         return replace(self, positions=positions, values=self.values[:, _MIRROR])
 
     def quarters(self) -> np.ndarray:
-        """Return the quarter of the image in which each keypoint lies.
+        """Return the index of the quarter of the image in which each keypoint lies.
 
         Quarter 0 is at the top left, 1 at the top right, 2 at the bottom left, and 3 at the bottom
         right.
@@ -78,22 +78,22 @@ class Descriptors:
 class DenseSift:
     """Upright SIFT descriptors [1]_ on a grid.
 
-    The value of a descriptor for a cell and an orientation is the sum of gradient magnitudes, which
-    are distributed linearly over the two nearest orientations and the nearest cells and weighted by
-    a Gaussian window. Both weightings are separable, so the eight orientation maps of the image are
-    summed first along the rows and then along the columns of the grid, for all keypoints together.
-    The sums equal those of OpenCV's descriptor for a keypoint with angle 0 in octave 0.
+    Each value of a descriptor is a sum of gradient magnitudes for one cell and one orientation.
+    Each magnitude is weighted by a Gaussian window and distributed linearly over the nearest cells
+    and the two nearest of eight orientations. The spatial weights are separable, so the sums for
+    all keypoints are computed together, first along the rows and then along the columns of the
+    grid. They equal the sums of OpenCV's descriptor for a keypoint with angle 0 in octave 0.
 
     Parameters
     ----------
     sizes : tuple of float, default (4.0, 6.0, 9.0, 13.0)
-        Diameters of the keypoints, in pixels (``cv2.KeyPoint.size``). The width of a cell is 1.5
-        times the diameter, and a descriptor is 4 cells wide.
+        Diameters of the keypoints, in pixels (``cv2.KeyPoint.size``). Each descriptor has 4 x 4
+        cells, whose width is 1.5 times the diameter.
     step : int, default 8
-        Distance between keypoints in pixels, at least 1.
+        Distance between neighbouring keypoints in pixels, at least 1.
     sigma : float, default 1.6
-        Standard deviation of the blur of the smoothed image, in pixels, above 0.5. The blur of the
-        input is assumed to be 0.5 pixels.
+        Standard deviation, in pixels, of the blur after smoothing; greater than 0.5, since the
+        input is assumed to have a blur of 0.5 pixels.
 
     Raises
     ------
@@ -126,7 +126,7 @@ class DenseSift:
         check_real("sigma", self.sigma, 0.5, above=True)
 
     def grid(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows and columns of a grid of keypoints that is centred in the image.
+        """Return the rows and columns of a grid of keypoints centred in the image.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class DenseSift:
         Returns
         -------
         Descriptors
-            Descriptors, ordered by size and, for each size, by row.
+            Descriptors, sorted by size and, for each size, by row.
         """
         grey = cv2.cvtColor(as_rgb(image), cv2.COLOR_RGB2GRAY).astype(np.float32)
         # Lowe's base image; the camera is assumed to have blurred it by 0.5 already.

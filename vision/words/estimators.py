@@ -20,8 +20,8 @@ _COARSE_STEPS, _FINE_STEPS = 15, 8  # k-means steps on the first and second leve
 def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Return the index (int32) of the centre that is nearest to each point.
 
-    It is computed by matrix products for blocks of points, since the centre c nearest to a point x
-    maximises x . c - c . c / 2.
+    The centre c nearest to a point x maximises ``x @ c - c @ c / 2``, which is computed by matrix
+    products.
     """
     half = 0.5 * np.einsum("ij,ij->i", centres, centres)
     nearest = np.empty(len(points), np.int32)
@@ -33,7 +33,7 @@ def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
-    """Return the centres after ``n_steps`` steps of k-means; centres without points do not move."""
+    """Return the centres after some steps of k-means; a centre without points is unchanged."""
     for _ in range(n_steps):
         labels = nearest_centres(points, centres)
         counts = np.bincount(labels, minlength=len(centres))
@@ -46,9 +46,9 @@ def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
 
 
 def shares(counts: np.ndarray, total: int) -> np.ndarray:
-    """Divide ``total`` into integers in proportion to ``counts`` (largest remainder method).
+    """Divide ``total`` into integers proportional to ``counts`` by the largest remainder method.
 
-    No integer exceeds its count.
+    No integer exceeds the corresponding count, provided that ``total`` is at most their sum.
 
     Examples
     --------
@@ -71,38 +71,37 @@ class _Transformer(TransformerMixin, BaseEstimator):
 class VisualWords(_Transformer, WordCounts):
     """Transformer that converts images to normalised frequencies of visual words [1]_.
 
-    Words are counted in the whole image and in its four quarters [2]_. They are the centres of
-    two-level k-means on the square roots of SIFT descriptors [3]_.
+    Words are counted in the whole image and in its four quarters [2]_. They are learnt by two-level
+    k-means on the square roots of SIFT descriptors [3]_: the descriptors are divided into cells,
+    and each cell is divided into words.
 
     Parameters
     ----------
     n_words : int, default 5000
         Size of the vocabulary.
     spatial : bool, default True
-        Whether to add the frequencies in the four quarters of the image, as in the 1 x 1 and 2 x 2
-        grids of Ma (thesis), section 4.1.2.
+        Whether to also compute the frequencies in the four quarters of the image.
     mirror : bool, default True
-        Whether to count the words in both the image and its mirror image, since the direction that
-        an animal faces does not depend on its class.
+        Whether to count the words in both the image and its mirror image, since the class of an
+        object usually does not depend on the direction that it faces.
     power : float, default 0.25
-        Power in (0, 1] to which counts are raised before rows are scaled to length 1, so that a
-        texture that fills the image does not dominate. If it is 1, the frequencies are proportional
-        to the counts.
+        Power in (0, 1] to which counts are raised before each row is scaled to length 1. A power
+        below 1 prevents a texture that fills the image from dominating.
     n_probes : int, default 8
-        Number of nearest cells, out of about sqrt(``n_words``), that are searched for the word
-        nearest to a descriptor. Searching more cells is slower but more accurate. With 8 of 70
-        cells, 99% of the descriptors are assigned to their nearest word.
+        Number of nearest cells in which the word nearest to a descriptor is searched for. There are
+        about sqrt(``n_words``) cells. Searching more cells is slower but more accurate. With 8 of
+        about 70 cells (the default), 99% of the descriptors are assigned to their nearest word.
     descriptors_per_image : int, default 300
-        Number of descriptors drawn at random from each image to learn the vocabulary.
+        Number of descriptors that are drawn at random from each image to learn the vocabulary.
     lloyd_steps : int, default 1
-        Number of k-means steps on the whole vocabulary after the two levels.
+        Number of steps of k-means on the whole vocabulary after two-level k-means.
     random_state : int, RandomState or None, default None
         Random seed for sampling descriptors and for clustering.
 
     Attributes
     ----------
     words_ : ndarray of shape (n_words, 128), uint8
-        Words, ordered by cell, as square roots of descriptors multiplied by 255.
+        Words, sorted by cell: square roots of descriptors of length 1, multiplied by 255.
     cell_starts_ : ndarray of shape (n_cells + 1,), int64
         Index of the first word of each cell, followed by the number of words.
 
@@ -130,8 +129,8 @@ class VisualWords(_Transformer, WordCounts):
         Parameters
         ----------
         X : iterable of Descriptors
-            Descriptors, one object per image. If this is a generator, not all descriptors are in
-            memory at the same time.
+            Descriptors of each image. A generator saves memory, since images are processed one at a
+            time.
         y : None
             Ignored.
 
@@ -193,31 +192,32 @@ class VisualWords(_Transformer, WordCounts):
 class PetFeatures(_Transformer, PetColumns):
     """Transformer that converts photographs to frequencies of visual words and colours.
 
-    The columns are visual words in five spatial bins, words of the head, and a joint colour
-    histogram. With 5,000 words, there are 25,000 + 5,000 + 1,000 = 31,000 columns, as in Ma
-    (thesis) [1]_. The whole image and the head have separate vocabularies. The columns of the head
-    are zero for photographs without a head box. Each of the three parts is scaled to length 1.
+    The columns are the frequencies of visual words in the whole image and its four quarters, those
+    of visual words in the head, and a joint colour histogram. With 5,000 words, there are 25,000 +
+    5,000 + 1,000 = 31,000 columns, as in Ma (thesis) [1]_. The whole image and the head have
+    separate vocabularies. The columns of the head are zero for photographs without a head box. Each
+    of these three groups of columns is scaled to length 1.
 
     Parameters
     ----------
     n_words : int, default 5000
         Size of each vocabulary.
     heads : bool, default True
-        Whether to use words of the head.
+        Whether to compute the columns of the head.
     side : int, default 400
-        Length, in pixels, to which the longer side of each photograph is resized. This is necessary
-        because words have a fixed size.
+        Length, in pixels, to which the longer side of each photograph is resized, since descriptors
+        have a fixed size.
     head_side : int, default 128
         Side, in pixels, of the square to which the head is resized.
     random_state : int, RandomState or None, default None
-        Random seed of the vocabularies.
+        Random seed for learning the vocabularies.
 
     Attributes
     ----------
     words_ : VisualWords
-        Words of the whole image.
+        Vocabulary of the whole image.
     head_words_ : VisualWords or None
-        Words of the head.
+        Vocabulary of the head; None if ``heads`` is False.
 
     References
     ----------

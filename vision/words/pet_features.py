@@ -19,7 +19,7 @@ N_SHADES = 10  # number of shades of each colour channel
 class Box(NamedTuple):
     """Box in an image.
 
-    The coordinates refer to the outer edges of its outermost pixels.
+    The coordinates are those of the outer edges of the outermost pixels.
     """
 
     x_min: float
@@ -54,7 +54,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True)
 class Photograph:
-    """Photograph of an animal, with or without a box around its head.
+    """Photograph of an animal, optionally with a head box.
 
     Attributes
     ----------
@@ -131,7 +131,8 @@ class Photograph:
 def shade_bins(image: npt.ArrayLike) -> np.ndarray:
     """Return the colour bin of each pixel, as an array of shape (H, W).
 
-    The bin is 100 red + 10 green + blue, where each value v is replaced by floor(10 v / 256).
+    The bin is 100 r + 10 g + b, where r, g and b are floor(10 v / 256) for the value v of each
+    channel.
     """
     shades = (as_rgb(image).astype(np.int32) * N_SHADES) >> 8
     return shades @ np.array([N_SHADES**2, N_SHADES, 1], np.int32)
@@ -154,7 +155,7 @@ def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
 
 
 class PetColumns(ImageRows):
-    """Features of photographs, based on given vocabularies.
+    """Features of photographs for given vocabularies.
 
     The parameters and attributes are those of :class:`.estimators.PetFeatures`, which learns the
     vocabularies.
@@ -197,7 +198,7 @@ class PetColumns(ImageRows):
         return self.sift.describe(photograph.resized(self.side).image)
 
     def describe_head(self, photograph: Photograph) -> Descriptors | None:
-        """Compute the descriptors of the head, with positions in its crop; None without a head box.
+        """Compute the descriptors of the cropped head; None if the photograph has no head box.
 
         Parameters
         ----------
@@ -240,5 +241,5 @@ class PetColumns(ImageRows):
 
     @property
     def n_whole(self) -> int:
-        """Number of columns for words of the whole image, which precede the other columns."""
+        """Number of columns for the words of the whole image; the other columns follow them."""
         return 5 * self.n_words

@@ -29,13 +29,12 @@ def rooted(descriptors: np.ndarray) -> np.ndarray:
 def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
     """Concatenate rows into a sparse matrix.
 
-    The arrays are enlarged in place, since joining many small matrices would require twice the
-    memory, most of which would not be released.
+    Joining many small matrices instead would require twice the memory.
 
     Parameters
     ----------
     rows : iterable of ndarray of shape (n_columns,)
-        Rows, which are read once and in order.
+        Rows of the matrix. They are read once.
     n_columns : int
 
     Returns
@@ -63,10 +62,10 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
 
 
 class ImageRows:
-    """Base class that converts images to sparse rows for a given vocabulary.
+    """Base class for transformers that convert images to sparse rows, given a vocabulary.
 
-    Images are processed one at a time. A trained model requires only this part of a transformer,
-    which does not import scikit-learn.
+    Images are processed one at a time. Trained models use subclasses that do not import
+    scikit-learn.
     """
 
     each: Callable[..., Iterator[Any]] = map  # applies a function to all images; may be replaced
@@ -92,7 +91,7 @@ class ImageRows:
         Parameters
         ----------
         X : iterable of Photograph or Descriptors
-            Images, as in :meth:`fit`.
+            Images: photographs or descriptors, depending on the transformer.
 
         Returns
         -------
@@ -167,7 +166,7 @@ class WordCounts(ImageRows):
         Parameters
         ----------
         words : ndarray of shape (n_words, 128)
-            Words, ordered by cell.
+            Words, sorted by cell.
         cell_starts : ndarray of int
             Index of the first word of each cell, followed by the number of words.
 
@@ -190,10 +189,12 @@ class WordCounts(ImageRows):
         Parameters
         ----------
         values : ndarray of shape (n, 128), uint8
+            Descriptors.
 
         Returns
         -------
         ndarray of shape (n,), int32
+            Index of the word for each descriptor.
         """
         self.check_fitted()
         points = rooted(values)
@@ -231,12 +232,13 @@ class WordCounts(ImageRows):
         Returns
         -------
         keypoints : ndarray of shape (n,), int64
-            Keypoints, as rows of ``image``. If ``mirror`` is set, each row occurs twice; its second
-            occurrence refers to the mirror image.
+            Index of the keypoint for each occurrence. If ``mirror`` is set, each keypoint occurs
+            twice: first in the image, and then in the mirror image.
         words : ndarray of shape (n,), int32
+            Index of the word for each occurrence.
         quarters : ndarray of shape (n,), int64
-            Quarter in which each word lies, as in :meth:`.Descriptors.quarters`. For the second
-            occurrence of a row, it is a quarter of the mirror image.
+            Quarter of the image or mirror image in which the word occurs, as in
+            :meth:`.Descriptors.quarters`.
         """
         n = len(image.values)
         views = [image, image.mirrored()] if self.mirror else [image]
@@ -245,7 +247,7 @@ class WordCounts(ImageRows):
         return np.tile(np.arange(n), len(views)), words, quarters
 
     def counts(self, image: Descriptors) -> np.ndarray:
-        """Count each word in an image; the counts of the spatial bins are concatenated.
+        """Count each word in an image and, if ``spatial`` is set, in each of its quarters.
 
         Parameters
         ----------
@@ -255,7 +257,7 @@ class WordCounts(ImageRows):
         Returns
         -------
         ndarray of shape (n_features,)
-            Number of occurrences of each word.
+            Number of occurrences of each word, in the image and then in each quarter.
         """
         _, words, quarters = self.occurrences(image)
         total = np.bincount(words, minlength=self.n_words)

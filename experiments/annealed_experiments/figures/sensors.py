@@ -13,33 +13,39 @@ _SENSORS = range(7, 21)
 _COMPARED = (10, 15)  # numbers of sensors in the panel of activities, as in the paper
 
 
-def by_sensors(data_dir=None, *, runs: int = 10, **options: Any) -> Figure:
-    """Draw Figure 2 of Liu et al. (2014) on simulated and public homes.
+def by_sensors(data_dir=None, *, rows=None, runs: int = 10, **options: Any) -> Figure:
+    """Draw Figure 2 of Liu et al. (2014) on simulated and public homes, or from stored ``rows``.
 
     One panel shows the smallest test error by the maximum number of sensors, with the standard
     error over the simulated homes. Another shows the error of each activity in these homes, most
-    frequent first, with 10 and 15 sensors selected by FoBa. There is one more panel of errors for
-    each public home.
+    frequent first, with 10 and 15 sensors selected by FoBa, if the rows have these errors. There is
+    one more panel of errors for each public home.
     """
-    options = {"data_dir": data_dir, "sizes": _FEATURES, **options}
-    sets = options.pop("sets", list(HOMES))
-    rows = sensors_features(runs, **options)["rows"]
-    rows += sensors_features(sets=sets, **options)["rows"] if sets else []
+    if rows is None:
+        options = {"data_dir": data_dir, "sizes": _FEATURES, **options}
+        sets = options.pop("sets", list(HOMES))
+        rows = sensors_features(runs, **options)["rows"]
+        rows += sensors_features(sets=sets, **options)["rows"] if sets else []
+    homes = list(dict.fromkeys(row["home"] for row in rows))
+    simulated, sets = ([h for h in homes if isinstance(h, kind)] for kind in (int, str))
+    by_activity = all("by_activity" in row for row in rows)
     figure = Figure(figsize=(13, 3.4 * (1 + bool(sets))), layout="constrained")
     grid = figure.add_gridspec(1 + bool(sets), 6)
-    left, right = figure.add_subplot(grid[0, :3]), figure.add_subplot(grid[0, 3:])
+    left = figure.add_subplot(grid[0, : 3 if by_activity else 6])
     for method in FEATURE_METHODS:
-        errors = np.array([_errors(rows, method, home, _SENSORS) for home in range(runs)])
-        spread = errors.std(axis=0, ddof=1) / np.sqrt(runs) if runs > 1 else None
+        errors = np.array([_errors(rows, method, home, _SENSORS) for home in simulated])
+        spread = errors.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else None
         left.errorbar(_SENSORS, errors.mean(axis=0), spread, label=method, capsize=2, marker="o")
-    left.set(title=f"{runs} simulated homes")
-    for shift, n in zip((-0.2, 0.2), _COMPARED):
-        models = [best(rows, "FoBa", home, n) for home in range(runs)]
-        errors = np.mean([model["by_activity"] for model in models], axis=0)
-        right.bar(np.arange(1, len(errors) + 1) + shift, errors, 0.4, label=f"{n} sensors")
-    right.set(xlabel="activity, the most frequent first", ylabel="test error")
-    right.set(title="FoBa, simulated homes")
-    right.legend(frameon=False)
+    left.set(title=f"{len(simulated)} simulated homes")
+    if by_activity:
+        right = figure.add_subplot(grid[0, 3:])
+        for shift, n in zip((-0.2, 0.2), _COMPARED):
+            models = [best(rows, "FoBa", home, n) for home in simulated]
+            errors = np.mean([model["by_activity"] for model in models], axis=0)
+            right.bar(np.arange(1, len(errors) + 1) + shift, errors, 0.4, label=f"{n} sensors")
+        right.set(xlabel="activity, the most frequent first", ylabel="test error")
+        right.set(title="FoBa, simulated homes")
+        right.legend(frameon=False)
     panels = [left]
     for i, home in enumerate(sets):
         used = [row["sensors"] for row in rows if row["home"] == home]

@@ -63,7 +63,7 @@ class Assembly(StrEnum):
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates for anchors: local maxima of the scores of all anchors.
+    """Candidates for the anchors (detected keypoints): local maxima of their scores.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Candidates:
     log_odds : ndarray of shape (n,), float64
         Log-odds that each candidate is an anchor of a face, computed from the detector's score.
     reference_length : ndarray of shape (n,), float64
-        Reference length in image pixels, computed from the size of the window.
+        Reference length in image pixels, estimated from the size of the window.
     """
 
     anchor: np.ndarray
@@ -93,13 +93,13 @@ class Hypothesis:
     Attributes
     ----------
     rows : ndarray of shape (m,), int64
-        Indices of the candidates, at most one per anchor.
+        Indices of the candidates in :class:`Candidates`, at most one per anchor.
     score : float
-        Sum over the candidates of the amounts by which their log-odds exceed the minimum.
+        Sum of the log-odds of the candidates, each minus ``min_log_odds`` (see :class:`Assembler`).
     points : ndarray of shape (n,), complex
-        All points of the completed shape, in image pixels.
+        All points of the shape, including predicted points, in image pixels.
     reference_length : float
-        Reference length, in image pixels, that an object of this size has when seen from the front.
+        Reference length, in image pixels, that the object would have in a frontal view.
     """
 
     rows: np.ndarray
@@ -122,13 +122,13 @@ class Assembler:
     rigid : RigidModel
         Rigid model of the same points.
     slope, offset : ndarray of shape (n_anchors,) or (n_anchors + 1,)
-        Coefficients of the log-odds of a candidate: slope * score + offset. If whole objects are
-        also detected, the last coefficients refer to them.
+        Coefficients for each anchor and, if whole objects are also detected, for whole objects. The
+        log-odds of a candidate are slope * score + offset.
     min_log_odds : float
-        Minimum log-odds of a candidate.
+        Minimum log-odds of a candidate; other maxima are ignored.
     max_turn : float
-        Maximum rotation of a pair of candidates, in radians. Pairs with a larger rotation are
-        ignored.
+        Maximum rotation of an object in the image, in radians. Pairs of candidates that imply a
+        larger rotation are ignored.
     """
 
     shape: ShapeModel
@@ -155,7 +155,7 @@ class Assembler:
         return [self.shape.keypoints[i] for i in self.shape.anchors]
 
     def candidates(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
-        """Return the candidates among the maxima of all anchors, in order of decreasing log-odds.
+        """Return the maxima with sufficient log-odds as candidates, sorted by log-odds.
 
         The maxima have shape (n, 4), with the columns x, y, score and scale.
         """
@@ -170,9 +170,9 @@ class Assembler:
         )
 
     def whole_objects(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
-        """Return the whole objects among the local maxima.
+        """Return the detected whole objects as candidates.
 
-        These are candidates for an additional anchor, the centre of the object.
+        They are candidates for an additional anchor, the centre of the object.
         """
         n = len(self.shape.anchors)
         if len(self.slope) == n or WHOLE not in maxima:
@@ -188,13 +188,13 @@ class Assembler:
         max_instances: int = 30,
         min_support: float = 0.0,
     ) -> list[Hypothesis]:
-        """Assemble candidates into hypotheses of instances, which may share candidates.
+        """Assemble candidates into hypotheses about instances, which may share candidates.
 
         Parameters
         ----------
         candidates : Candidates
         assembly : Assembly, default "2d"
-            Shape model or rigid model.
+            Whether to use the shape model ("2d") or the rigid model ("3d").
         max_instances : int, default 30
             Maximum number of hypotheses.
         min_support : float, default 0.0

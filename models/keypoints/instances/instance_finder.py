@@ -55,29 +55,28 @@ def box_around(points: np.ndarray) -> tuple[float, float, float, float]:
 
 @dataclass(frozen=True)
 class InstanceProbabilities:
-    """Logistic regressions for probabilities, fitted to photographs held out from training.
+    """Logistic regression models for probabilities, fitted to held-out photographs.
 
     Parameters
     ----------
     face : ndarray of shape (5,)
         Coefficients of the log-odds that an instance is a true object. They are the weights of the
-        classifier's score, the sum of the anchors' log-odds, the logarithm of the reference length
-        and the absolute yaw, followed by a constant.
+        score of the shape classifier, the support, the logarithm of the reference length and the
+        absolute yaw (see :class:`RefinedShape`), followed by a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
         Coefficients of the log-odds that the distance of a keypoint from its true position is at
         most 10% or 5% of the reference length, given a true face. The columns are the weights of
         seven inputs, followed by a constant. The inputs are the log-odds of the face, the log-odds
-        of the keypoint's detection, an indicator of whether there is such a detection, its distance
-        from the refined point in tenths of the reference length, the logarithm of the distance
-        between the results of two refinements, the absolute yaw of the face, and the logarithm of
-        the reference length.
+        of the detection of the keypoint, an indicator of such a detection, its distance from the
+        refined point in tenths of the reference length, the logarithm of the distance between the
+        results of two refinements, the absolute yaw of the face, and the logarithm of the reference
+        length.
     alone : float
-        Constant that is added to the log-odds of a detection that does not belong to an assembled
-        face.
+        Constant that is added to the log-odds of detections outside the assembled faces.
 
     Notes
     -----
-    The reference length is in units of 30 pixels.
+    Logarithms of reference lengths refer to a unit of 30 pixels.
     """
 
     face: np.ndarray
@@ -94,7 +93,8 @@ class InstancePoint(NamedTuple):
     x, y : float
         Position in image pixels.
     probability : float
-        Probability that the distance from the true position is at most 10% of the reference length.
+        Probability that the distance from the true position is at most 10% of the reference length
+        (see :class:`.Schema`).
     probability_5 : float
         Probability that the distance from the true position is at most 5% of the reference length.
     """
@@ -120,19 +120,21 @@ class Instance:
     keypoints : dict of str to InstancePoint
         Keypoints by name.
     landmarks : ndarray of shape (n, 2)
-        All points that are refined together, in image pixels. They are the 68 points of the iBUG
-        scheme if the model was trained on them.
+        All refined points, in image pixels; for example, the 68 points of the iBUG scheme if the
+        model was trained on them.
     reference_length : float
-        Reference length, in image pixels, that an object of this size has when seen from the front.
+        Reference length, in image pixels, that the object would have in a frontal view.
     support : float
-        Sum of the amounts by which the log-odds of the detected keypoints and of the whole object
-        exceed the minimum. It is an input of the probability.
+        Sum of the log-odds of the detected keypoints and of the whole object, each minus the
+        minimum log-odds of a candidate. The probability depends on it.
     person : int or None, default None
-        Number of the person in a video, starting at 1. It is the same in all frames.
+        Number of the person in a video, starting at 1; the same in all frames that show this
+        person.
     appearance : ndarray of shape (n, 128) or None, default None
         Gradient histograms around the points, for comparing faces in different frames.
     track : int or None, default None
-        Number of the uninterrupted sequence of video frames in which the person is visible.
+        Number of the track, an uninterrupted sequence of video frames in which the person is
+        visible.
     """
 
     probability: float
@@ -148,7 +150,7 @@ class Instance:
 
     @property
     def ied(self) -> float:
-        """Former name of ``reference_length``, used until version 0.2."""
+        """Former name of ``reference_length`` (until version 0.2)."""
         warnings.warn(
             "ied was renamed to reference_length; the old name will be removed in 0.4",
             FutureWarning,
@@ -196,7 +198,7 @@ class Instance:
         return replace(self, box=box, keypoints=keypoints, landmarks=self.landmarks + [x, y])
 
     def record(self) -> dict:
-        """Return the JSON object that the command line prints, without the landmarks.
+        """Return the JSON object that the command line prints; it does not contain the landmarks.
 
         Returns
         -------
@@ -221,10 +223,12 @@ class FoundInstances(NamedTuple):
     Parameters
     ----------
     instances : list of Instance
+        Detected instances.
     complete : bool
-        Whether there is a face and there are no other likely hypotheses.
+        Whether there is at least one likely face and no doubtful hypothesis.
     doubtful : list of tuple of float
-        Bounding boxes (x0, y0, x1, y1) of other likely hypotheses, if there is a face.
+        Bounding boxes (x0, y0, x1, y1) of the doubtful hypotheses, i.e. those with an intermediate
+        probability; empty if there is no likely face.
     """
 
     instances: list[Instance]
@@ -234,7 +238,7 @@ class FoundInstances(NamedTuple):
 
 @dataclass(frozen=True)
 class RefinedShape:
-    """Refined hypothesis, with the values from which its probability is computed.
+    """Refined shape, with the values from which the probability of the instance is computed.
 
     Attributes
     ----------
@@ -245,10 +249,11 @@ class RefinedShape:
     score : float
         Score of the shape classifier.
     support : float
-        Sum over the anchors of the amounts by which their log-odds exceed the minimum.
+        Support, as in :class:`Instance`.
     reference_length : float
+        Reference length in image pixels.
     disagreement : ndarray of shape (n_keypoints,)
-        Distances between the keypoints of two refinements that start from different shapes, in
+        Distances between the keypoints after two refinements with different initial shapes, in
         reference lengths; None before the second refinement.
     yaw : float
         Estimated yaw in radians.
@@ -264,7 +269,7 @@ class RefinedShape:
 
     @property
     def inputs(self) -> np.ndarray:
-        """The five inputs of the regression for the probability of an instance."""
+        """Inputs for the probability of an instance, with a final 1 for the constant."""
         size = np.log(self.reference_length / 30.0)
         return np.array([self.score, self.support, size, abs(self.yaw), 1.0])
 
@@ -276,23 +281,26 @@ class InstanceFinder:
     Parameters
     ----------
     assembler : Assembler
+        Assembler of candidates into hypotheses.
     regressor : ShapeRegressor
+        Regressor that refines the points of a hypothesis.
     keypoints : tuple of str
-        Names of the reported keypoints, beginning with the anchors.
+        Names of all keypoints, beginning with the anchors.
     classifier : ShapeClassifier or None
         Classifier of shapes; None during training.
     probabilities : InstanceProbabilities or None
-        Models of the probabilities; None during training.
+        Models for the probabilities; None during training.
     own_weight : ndarray of shape (n_anchors,)
-        Weight of each anchor's detection in the reported position of the anchor. The refined point
-        has the remaining weight.
+        Weight w in [0, 1] for each anchor. Its reported position is w times the detected position
+        plus 1 - w times the refined position.
     own_radius : float
-        Maximum distance of an anchor's detection from the refined point, in reference lengths.
+        Maximum distance, in reference lengths, between the detected and refined positions of an
+        anchor; more distant detections are ignored.
     min_support : float
-        Minimum sum of the anchors' log-odds for a hypothesis to be refined, unless all hypotheses
-        are requested.
+        Minimum score of a hypothesis. Other hypotheses are not refined, unless all hypotheses are
+        requested.
     assembly : str
-        Default assembly of candidates.
+        Default method of assembly, "2d" or "3d".
     """
 
     assembler: Assembler
@@ -331,10 +339,10 @@ class InstanceFinder:
         levels: Sequence[Level],
         min_log_odds: float = -np.inf,
     ) -> RefinedShape:
-        """Refine all points of a face, given as n complex numbers, in a pyramid.
+        """Refine all points of a face, given as n complex numbers, in an image pyramid.
 
-        ``support`` is the score of the hypothesis. The last stages are skipped if the log-odds
-        would remain below ``min_log_odds``.
+        ``support`` is the score of the hypothesis. The last stages are skipped if they are unlikely
+        to raise the log-odds of the instance to ``min_log_odds``.
         """
 
         def described(points: np.ndarray, histograms: np.ndarray) -> RefinedShape:
@@ -355,7 +363,7 @@ class InstanceFinder:
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine a second time, starting from the mean shape at the same position.
 
-        The function returns the mean of the two results and the distances between them.
+        The result contains the mean of the two refined shapes and the distances between them.
         """
         start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
         points, _ = self.regressor.refine(levels, start)
@@ -374,10 +382,10 @@ class InstanceFinder:
         """Return the whole objects that resemble a face, and the objects near them.
 
         Objects are rows of an array of shape (n, 4), with the columns x, y, score and scale. An
-        object is considered to resemble a face if its score plus the score of the shape classifier
-        is at least ``min_score``. The classifier is applied after the first stages of refining the
-        mean shape at the object. At most the best ``2 * MAX_INSTANCES`` of these objects are used.
-        Objects within a reference length of them are also returned.
+        object resembles a face if its score plus the score of the shape classifier is at least
+        ``min_score``. The classifier is applied to the mean shape, placed at the object and refined
+        by the first stages. At most ``2 * MAX_INSTANCES`` such objects are used, those with the
+        highest sums. Objects within a reference length of them are also returned.
         """
         if self.classifier is None:
             return objects
@@ -416,15 +424,16 @@ class InstanceFinder:
         Parameters
         ----------
         maxima : dict of str to ndarray of shape (n, 4)
-            Columns x, y (image pixels), score and scale of the local maxima of each anchor.
+            Local maxima of the scores of each anchor, with the columns x, y (image pixels), score
+            and scale.
         levels : list of Level
             Pyramid of the image, from large to small.
         reference_length : float
-            Reference length for which the windows were trained, in pixels of a level.
+            Reference length of the objects on which the detector was trained, in pixels of a level.
         min_probability : float, default 0.5
             Minimum probability of a face; 0 returns all hypotheses.
         assembly : {"2d", "3d"}, optional
-            Assembly of candidates; by default, that of the model.
+            Method of assembly; by default, that of the model.
 
         Returns
         -------
@@ -486,11 +495,11 @@ class InstanceFinder:
     def with_whole(
         self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
     ) -> list[Hypothesis]:
-        """Return the n best hypotheses after taking the detected whole objects into account.
+        """Combine hypotheses with the detected whole objects, and return the n best hypotheses.
 
         A whole object increases the support of the hypotheses at its position. It also yields a
-        separate hypothesis, which starts from the mean shape. If there are several initial shapes,
-        the best whole objects yield further hypotheses, in addition to n.
+        separate hypothesis, whose initial shape is the mean shape. If there are several initial
+        shapes, the best whole objects yield further hypotheses, in addition to n.
         """
         if not len(whole.anchor):
             return assembled
@@ -513,9 +522,9 @@ class InstanceFinder:
         return [made for made in hypotheses if made.score >= min_support][:n]
 
     def share_support(self, shapes: Sequence[RefinedShape]) -> Sequence[RefinedShape]:
-        """Return refined shapes with the largest support of the shapes that agree with them.
+        """Give each refined shape the largest support of all shapes that agree with it.
 
-        If whole objects are refined from a single shape, the shapes are returned unchanged.
+        If whole objects have a single initial shape, the shapes are returned unchanged.
         """
         if not len(shapes) or len(self._starts) == 1:
             return shapes
@@ -549,9 +558,9 @@ class InstanceFinder:
     def own_detections(
         self, refined: RefinedShape, candidates: Candidates
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the complex positions and the log-odds of the detections of a face's keypoints.
+        """Return the complex positions and the log-odds of the detected keypoints of a face.
 
-        They are NaN for keypoints without a detection.
+        Both are NaN for keypoints without a detection.
         """
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
@@ -571,9 +580,9 @@ class InstanceFinder:
         return position, log_odds
 
     def combined(self, refined: RefinedShape, positions: np.ndarray) -> np.ndarray:
-        """Compute the keypoint positions, as complex numbers.
+        """Compute the reported positions of the keypoints, as complex numbers.
 
-        They are weighted means of the refined points and the detections.
+        They are weighted means of the refined and the detected positions.
         """
         keypoints = self.regressor.to_keypoints @ refined.points
         if self.own_weight is not None:
@@ -584,7 +593,7 @@ class InstanceFinder:
         return keypoints
 
     def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Instance:
-        """Return a refined face with its pose and the probabilities of its points."""
+        """Return an instance with the pose and probabilities of a refined shape."""
         positions, log_odds_of = self.own_detections(refined, candidates)
         places = self.combined(refined, positions)
         inputs = self.point_inputs(refined, log_odds, positions, log_odds_of)
@@ -614,12 +623,14 @@ class InstanceFinder:
 
     def _pose(self, points: np.ndarray) -> Pose:
         """Estimate yaw, pitch and roll."""
-        return pose_of(self.rigid.fit(points)[0])
+        if self.rigid.points[:, 2].any():
+            return pose_of(self.rigid.fit(points)[0])
+        return Pose(0.0, 0.0, float(np.angle(self.regressor.align(points).scale_rotation)))
 
     def point_inputs(
         self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
     ) -> np.ndarray:
-        """Compute the inputs of the probabilities of an instance's keypoints after two refinements.
+        """Compute the inputs for the probabilities of the keypoints, after two refinements.
 
         The result has shape (n_keypoints, 8). ``positions`` contains the detections of the
         keypoints, or NaN for keypoints without a detection.
@@ -649,13 +660,13 @@ class InstanceFinder:
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
     """Return the distinct faces in a list that is sorted by decreasing probability.
 
-    A face is dropped if its keypoints coincide with those of a more probable face, or if it is at
-    the same position.
+    A face is dropped if its keypoints coincide with those of a more probable face, or if it has
+    about the same position and size.
 
     Parameters
     ----------
     keypoints : list of ndarray of shape (n,), complex
-        Points of each face, in image pixels.
+        Keypoints of each face, in image pixels.
     ied : list of float
         Reference length of each face, in image pixels.
 

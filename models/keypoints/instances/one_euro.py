@@ -30,8 +30,9 @@ class OneEuroFilter:
     cutoff : float, default 0.5
         Positive cut-off frequency at rest, in Hz. Lower values smooth more strongly.
     speed_coefficient : float, default 5.0
-        Increase in the cut-off frequency, in Hz, for a speed of one ``scale`` per second. Higher
-        values reduce the lag. With the defaults, the lag at this speed is 29 milliseconds.
+        Increase in the cut-off frequency, in Hz, per unit of speed. The unit is ``scale`` (a
+        parameter of the call) per second. Higher values reduce the lag. With the defaults, the lag
+        at a speed of one unit is 29 milliseconds.
 
     Raises
     ------

@@ -21,11 +21,12 @@ _INSIDE, _ALIKE = 0.175, 1.25
 
 @dataclass(frozen=True)
 class SimilarityTransform:
-    """Similarity transform ``image = scale_rotation * shape + translation`` to image pixels.
+    """Similarity transform from shape coordinates to image pixels.
 
-    The unit of shape coordinates is the reference length. Points are complex numbers x + iy. The
-    modulus of ``scale_rotation`` is the reference length in image pixels, and its argument is the
-    rotation in radians.
+    The transform is ``image = scale_rotation * shape + translation``, where points are complex
+    numbers x + iy and the unit of shape coordinates is the reference length. The modulus of
+    ``scale_rotation`` is the reference length in image pixels, and its argument is the rotation in
+    radians.
     """
 
     scale_rotation: complex
@@ -33,7 +34,7 @@ class SimilarityTransform:
 
     @classmethod
     def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> "SimilarityTransform":
-        """Compute the least-squares transform from n complex points of a shape to image points."""
+        """Fit the transform from n points of a shape to n image points by least squares."""
         centre, middle = shape.sum() / len(shape), image.sum() / len(image)  # faster than mean
         centred = shape - centre
         scale_rotation = complex(np.vdot(centred, image - middle) / np.vdot(centred, centred).real)
@@ -67,8 +68,8 @@ class ShapeModel:
     mean : ndarray of shape (n, 2)
         Mean shape in units of the reference length.
     covariance : ndarray of shape (2 n, 2 n)
-        Covariance of the deviations x0, y0, x1, y1, ... after alignment on the anchors. If the
-        anchors are the first keypoints, the rows of the anchors suffice.
+        Covariance of the deviations x0, y0, x1, y1, ... after aligning the anchors. If the anchors
+        are the first keypoints, their rows suffice.
     noise : float
         Standard deviation of the position of a detected anchor, in reference lengths.
     """
@@ -87,8 +88,8 @@ class ShapeModel:
     def align(self, points: np.ndarray, which: np.ndarray) -> SimilarityTransform:
         """Compute the least-squares similarity transform from the mean shape to image points.
 
-        ``points`` contains two or more complex image points, and ``which`` contains their indices
-        in the shape.
+        ``points`` contains two or more image points as complex numbers, and ``which`` contains
+        their indices in the shape.
         """
         return SimilarityTransform.least_squares(self.mean_points[which], points)
 
@@ -97,9 +98,9 @@ class ShapeModel:
     ) -> tuple[np.ndarray, SimilarityTransform]:
         """Predict all n keypoints, as complex numbers, from two or more anchors.
 
-        ``which`` contains the indices of the anchors. The prediction is the conditional mean of the
-        deviations. The alignment uses the predicted positions of missing anchors, and is repeated
-        until they converge. The transform is also returned.
+        ``which`` contains the indices of the given anchors. The deviations from the mean shape are
+        predicted by their conditional mean. If anchors are missing, the shape is aligned several
+        times, using their predicted positions. The transform is also returned.
         """
         everywhere, at_missing, known = self._gains(which)
         expected, positions = self.mean_points[which], self.mean_points[known]
@@ -145,11 +146,10 @@ def learn_shape(
 ) -> ShapeModel:
     """Learn a shape model from annotated faces by generalised Procrustes analysis.
 
-    The ``faces``, of shape (n_faces, n, 2), include mirror images. A face is dropped if an anchor
-    is hidden. Other hidden points are replaced by their predicted positions. The mean shape is
-    scaled so that the scales of the transforms to the faces, divided by the given ``lengths`` in
-    pixels, have a geometric mean of 1. It is rotated so that the mean rotation of the transforms is
-    zero.
+    ``faces``, of shape (n_faces, n, 2), includes mirror images. A face is dropped if an anchor is
+    hidden. Other hidden points are replaced by their predicted positions. ``lengths`` contains the
+    reference lengths of the faces in pixels, which determine the scale of the mean shape. The mean
+    shape is rotated so that the mean rotation of the transforms to the faces is zero.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
     points = (faces[..., 0] + 1j * faces[..., 1])[usable]
@@ -319,8 +319,8 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     Parameters
     ----------
     shapes : ndarray of shape (n_faces, n), complex
-        Image points of each face. The first points are the two eyes, whose distance is the unit of
-        length, followed by the sides of the nose.
+        Image points of each face. The first two points are the eyes, whose distance is the unit of
+        length. They are followed by the sides of the nose.
     mirror : ndarray of shape (n,), int
         Index of each point in the mirrored face.
 
@@ -395,7 +395,7 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
 def is_same_instance(
     a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_INSTANCE
 ) -> bool:
-    """Return whether the keypoints of two faces, given as complex numbers, coincide.
+    """Return whether the keypoints of two faces coincide, given as complex numbers.
 
     ``ied`` is the reference length in image pixels.
     """
@@ -403,9 +403,9 @@ def is_same_instance(
 
 
 def is_inside(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
-    """Return whether a hypothesis is at the position of a known face.
+    """Return whether a hypothesis has about the same position and size as a known face.
 
-    The hypothesis is given by its keypoints, as complex numbers, and its reference length.
+    Each is given by its keypoints, as complex numbers, and its reference length in pixels.
     """
     alike = instance_length / _ALIKE < ied < _ALIKE * instance_length
     return alike and float(abs(points - instance).mean()) < _INSIDE * instance_length

@@ -28,21 +28,21 @@ _AROUND = 0.3
 
 @dataclass(frozen=True)
 class RegressionStage:
-    """Stage of the cascade.
+    """Stage of the cascade in a :class:`ShapeRegressor`.
 
     A stage is a linear regression from selected histogram values to the displacement of the shape.
 
     Parameters
     ----------
     ied : int
-        Reference length in the cropped face, in pixels.
+        Reference length, in pixels, to which faces are scaled for this stage.
     cell : int
         Side of a histogram cell in pixels.
     features : ndarray of shape (k,), int32
-        Indices of the selected values: 128 times the index of the point, plus the index of the
-        value in its histogram.
+        Indices of the selected histogram values: 128 times the index of the point, plus the index
+        in its histogram.
     coefficients : ndarray of shape (k, q), float16
-        Coefficient of each feature for each element of the cascade's basis.
+        Coefficient of each feature for each of the q basis displacements.
     intercept : ndarray of shape (q,), float32
     """
 
@@ -67,9 +67,9 @@ class RegressionStage:
 
 @dataclass(frozen=True)
 class ShapeRegressor:
-    """Cascade of stages that correct the points of a face.
+    """Cascade of regression stages that correct the points of a face.
 
-    The method is that of Xiong and De la Torre [1]_, with selected features.
+    The method is that of Xiong and De la Torre [1]_, with feature selection.
 
     Parameters
     ----------
@@ -80,14 +80,14 @@ class ShapeRegressor:
         combination of them.
     stages : tuple of RegressionStage
     to_keypoints : ndarray of shape (n_keypoints, n), float64
-        Averaging matrix that maps the points to the reported keypoints.
+        Averaging matrix that maps the points to the keypoints.
     offset : ndarray of shape (n, 2), float32
-        Systematic offset of the annotations, in units of the reference length. The stages cannot
-        learn it if they are trained on photographs and their mirror images.
+        Systematic offset of the annotations, in units of the reference length, which stages trained
+        on photographs and their mirror images cannot learn.
     mirror : ndarray of shape (n,), int32
         Index of each point in the mirror image of a face; empty if mirror images are not used.
     described : int, default -1
-        Index of the stage whose input histograms are returned with the refined shape.
+        Index of the stage whose input histograms :meth:`refine` returns.
 
     References
     ----------
@@ -118,7 +118,7 @@ class ShapeRegressor:
         return (VALUES_PER_POINT * self.mirror[:, None] + MIRRORED_VALUES).ravel()
 
     def align(self, points: np.ndarray) -> SimilarityTransform:
-        """Compute the least-squares transform from the mean shape to n complex image points."""
+        """Fit the transform from the mean shape to n complex image points by least squares."""
         return SimilarityTransform.least_squares(self.mean_points, points)
 
     def describe(
@@ -126,8 +126,8 @@ class ShapeRegressor:
     ) -> tuple[np.ndarray, SimilarityTransform]:
         """Compute gradient histograms, of shape (n, 128), around n complex image points.
 
-        The histograms are computed in the coordinate system of the face. The transform from this
-        system to the image is also returned.
+        The histograms are computed in the coordinate system of the face; the transform to the image
+        is also returned.
         """
         transform = self.align(points)
         margin = _AROUND + 2.0 * cell / ied
@@ -167,15 +167,15 @@ class ShapeRegressor:
         points : ndarray of shape (n,), complex
             Initial points, in image pixels.
         stops : function, optional
-            Function that decides, from the points and histograms after the stage ``described``,
-            whether to skip the later stages.
+            Function that is called after the stage ``described`` with the points and the input
+            histograms of this stage. It returns whether to skip the later stages.
 
         Returns
         -------
         points : ndarray of shape (n,), complex
             Refined points in image pixels.
         histograms : ndarray of shape (n, 128), float32
-            Histograms that are the input to the stage ``described``.
+            Input histograms of the stage ``described``.
         """
         shown = np.empty((0, 0), np.float32)
         for number, stage in enumerate(self.stages):
@@ -193,13 +193,13 @@ class ShapeRegressor:
 class ShapeClassifier:
     """Linear classifier that predicts whether a refined shape is a face.
 
-    Its inputs are selected histogram values.
+    It uses selected values of the gradient histograms around the points.
 
     Parameters
     ----------
     features : ndarray of shape (k,), int32
-        Indices of the selected values: 128 times the index of the point, plus the index of the
-        value in its histogram.
+        Indices of the selected histogram values: 128 times the index of the point, plus the index
+        in its histogram.
     coefficients : ndarray of shape (k,), float32
     intercept : float
     """

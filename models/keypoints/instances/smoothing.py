@@ -25,9 +25,9 @@ _WINDOW = 0.55  # seconds on each side times the cut-off frequency
 
 
 def half_window(cutoff: float) -> float:
-    """Return half the width, in seconds, of the time window over which points are smoothed.
+    """Return half the width of the time window over which points are smoothed, in seconds.
 
-    At the cut-off frequency, the filter halves the power.
+    The filter halves the power at the frequency ``cutoff``, in Hz.
     """
     return _WINDOW / cutoff
 
@@ -35,9 +35,9 @@ def half_window(cutoff: float) -> float:
 def smoothed(frames: Sequence[TimedInstances], i: int, cutoff: float) -> list[Instance]:
     """Return the instances in a frame, with smoothed points.
 
-    A quadratic function of time is fitted to the points of the same track in neighbouring frames
-    and evaluated at the time of the frame. If all neighbouring frames are on one side, the function
-    is linear.
+    For each instance, a quadratic function of time is fitted to the points of its track in
+    neighbouring frames and evaluated at the time of the frame. If there are only earlier or only
+    later neighbouring frames, the function is linear.
 
     Parameters
     ----------

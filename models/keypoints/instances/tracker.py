@@ -76,13 +76,13 @@ class _Person:
 class PersonTracker:
     """Tracker that assigns consecutive numbers, starting at 1, to the people in a video.
 
-    Each face is compared with each person seen in the last second. The comparison uses the distance
-    from the person's extrapolated position, the difference in size, and the difference in
-    appearance. The difference in appearance is the cosine distance between histograms, averaged
-    over the 40% of the points that agree best. The assignment with the minimum total cost is chosen
-    (Kuhn-Munkres). The remaining faces, and all faces in a new scene, are compared with all known
-    people by appearance alone. A face that does not match any known person is treated as a new
-    person.
+    Each face is compared with each person seen within the last second. The cost of an assignment
+    combines the distance from the extrapolated position of the person, the difference in size and
+    the difference in appearance. The latter is the cosine distance between histograms, averaged
+    over the 40% of the points with the smallest distances. The assignment with the minimum total
+    cost is chosen (Kuhn-Munkres). Faces that are not assigned, and all faces in a new scene, are
+    then compared with all known people by appearance alone. A face that does not match any known
+    person is treated as a new person.
     """
 
     _persons: list[_Person] = field(default_factory=list, init=False)
@@ -106,7 +106,7 @@ class PersonTracker:
         Returns
         -------
         list of Instance
-            Numbered faces, in the same order.
+            Instances with the numbers of people and tracks, in the same order.
         """
         seen = _sightings(instances, time)
         if new_scene:
@@ -167,22 +167,23 @@ class CutDetector:
 class InstanceTracker:
     """Tracker of the instances in a video.
 
-    The whole frame is searched every few frames, at a scene cut, and when a face is lost, unless
-    the face is detected again by a search around its last position. In the other frames, the
-    refinement of each face starts from its keypoints in the last frame, and the support of its last
-    detection is retained. In every third frame, the rest of the image is searched at half size. A
-    face is lost if its probability is too low, or if it coincides with another face. A
+    The whole frame is searched every few frames, at a scene cut, and when a face is lost and a
+    search around its last position does not detect it. In the other frames, each face is refined
+    from its points in the previous frame, and the support of its last detection is retained. In
+    every third frame, the rest of the image is searched at half size. A face is lost if its
+    probability is too low, or if it coincides with another face. A
     :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each face to a
     person.
 
     Parameters
     ----------
     finder : InstanceFinder
+        Finder that refines the faces.
     search : function
-        Function of a frame, of shape (H, W, 3), and its scale relative to the video. It returns the
-        faces in the frame without using earlier frames.
+        Function that detects faces in a single frame. It takes the image, of shape (H, W, 3), and
+        its scale relative to the frames of the video, and returns instances.
     search_every : int, default 15
-        Number of frames between searches of the whole frame.
+        Interval, in frames, at which the whole frame is searched.
     min_probability : float, default 0.5
         Minimum probability of a tracked face.
 

@@ -29,16 +29,18 @@ def suppress_non_maxima(
     Parameters
     ----------
     x, y, scale, score : ndarray of shape (n,)
-        Positions of the windows in image coordinates, scales of their levels (level pixels per
-        image pixel), and scores.
+        Position of each window in image coordinates, scale of its level (level pixels per image
+        pixel), and its score.
     localisation : Localisation
         Position of the keypoint relative to the windows.
     reference_length : float
-        Reference length for which the model was trained, in pixels of a level.
+        Reference length of the objects on which the model was trained, in pixels of a level.
     radius : float, default 0.3
-        Radius of suppression, in units of ``reference_length`` on the pyramid level of the maximum.
+        Radius of suppression, in units of ``reference_length`` (pixels on the level of the
+        maximum).
     threshold, max_detections : float and int, default -inf and 200
-        Minimum score, and maximum number of detections. The best detections are returned.
+        Minimum score of a detection, and maximum number of detections. Those with the highest
+        scores are returned.
     octaves : float, default inf
         Maximum difference in scale, in octaves, between a maximum and the windows that it
         suppresses.
@@ -59,11 +61,11 @@ def suppress_non_maxima(
 class LocalMaxima:
     """Local maxima of scored windows, in order of decreasing score, and the windows around each.
 
-    The maxima do not depend on how positions are averaged. Each of the n maxima has a ``score`` and
-    a ``unit``, which is the reference length in image pixels. For each of the m windows around
-    them, the object contains the index of its maximum, its position in image coordinates, its
-    squared distance from the maximum in these units, and the difference between its score and that
-    of the maximum.
+    The maxima do not depend on the localisation, so its parameters can be varied. Each of the n
+    maxima has a score, the scale of its level, and a ``unit``: the reference length in image
+    pixels. Each of the m windows around them has the index of its ``maximum``, a position ``xy`` in
+    image coordinates, the ``square`` of the distance from the maximum (in these units), and the
+    ``relative`` score, i.e. its score minus that of the maximum.
     """
 
     score: np.ndarray
@@ -77,7 +79,7 @@ class LocalMaxima:
     def positions(self, localisation: Localisation) -> np.ndarray:
         """Return the maxima in the format of :func:`suppress_non_maxima`.
 
-        The radius of ``localisation`` must not exceed the radius of the search.
+        The radius of ``localisation`` must not exceed that given to :func:`local_maxima`.
         """
         c, n = localisation, len(self.score)
         weight = np.exp(c.sharpness * self.relative) * (self.square <= c.radius**2)
@@ -101,8 +103,8 @@ def local_maxima(
 ) -> LocalMaxima:
     """Return the local maxima and the windows around each maximum.
 
-    Windows around a maximum are those within the radius, octaves and margin of the localisation.
-    See :func:`suppress_non_maxima` for the parameters.
+    The windows around a maximum are those within the ``radius``, ``octaves`` and ``margin`` of the
+    localisation. See :func:`suppress_non_maxima` for the parameters.
     """
     # Ties are independent of the input order: coarser windows come first, then those nearer the top
     # left.

@@ -38,9 +38,10 @@ _PATCHES = 256  # maximum number of windows of the second node in memory
 
 @dataclass(frozen=True)
 class ObjectSearch:
-    """Search for whole objects; the first node scans every ``step``-th level and row.
+    """Search for whole objects by a cascade of one or two classifiers (nodes).
 
-    The other parameters are those of the detector.
+    The first node scans every ``step``-th level and row. The other parameters are those of
+    :class:`.KeypointDetector`; ``cascade`` is its ``face_cascade``.
     """
 
     cascade: FaceCascade
@@ -53,18 +54,19 @@ class ObjectSearch:
         """Return the detected objects, sorted by score, as an array of shape (n, 4).
 
         The columns are x and y of the centre, the score of the last node, and the scale of the
-        level of the keypoints. ``min_score`` is the minimum score of the first node.
+        level on which the keypoints of the object are to be detected. ``min_score`` is the minimum
+        score of the first node.
         """
-        node, scale = self.cascade.second, self.cascade.coarser
-        rows = self.first_maxima(levels, min_score)
+        node, rows = self.cascade.second, self.first_maxima(levels, min_score)
+        scale = self.cascade.coarser * (1.0 if node is None else node.finer)
         if node is not None:
-            rows, scale = self.second_scores(rows, levels), scale * node.finer
+            rows = self.second_scores(rows, levels)
             rows = rows[rows[:, 2] >= node.classifier.threshold]
         rows[:, 3] /= scale
         return _distinct(rows, self.reference_length)
 
     def first_maxima(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray:
-        """Return the local maxima of the first node's score that exceed its threshold.
+        """Return the local maxima of the score of the first node that reach its threshold.
 
         Maxima below ``min_score`` are also omitted.
 
@@ -92,12 +94,12 @@ class ObjectSearch:
         return _distinct(np.concatenate(passed), self.reference_length * cascade.coarser)
 
     def second_scores(self, maxima: np.ndarray, levels: Sequence[Level]) -> np.ndarray:
-        """Return the best windows around the maxima of the first node.
+        """Return the window with the highest score of the second node around each given maximum.
 
-        The maxima and the windows are arrays of shape (n, 4), with the columns x, y, score and
-        scale of the level. If the second node accepts the window at the maximum, this window is
-        compared with four neighbours on its level, one window on the level above, and one window on
-        the level below.
+        Maxima and windows are rows of arrays with the columns x, y, score and scale of the level.
+        Maxima at which the second node rejects the window are dropped. For each of the others, the
+        window is compared with four neighbours on its level, and with one window on each adjacent
+        level.
         """
         chosen = [np.empty((0, 4))]
         for begin in range(0, len(maxima), _PATCHES):
@@ -164,9 +166,9 @@ def _distinct(rows: np.ndarray, reference_length: float) -> np.ndarray:
 
 
 def level_at(levels: Sequence[Level], scale: float) -> Level | None:
-    """Return the level with a given scale, or None if it exceeds that of the largest level.
+    """Return a level with the given scale, or None if all levels are smaller.
 
-    If no level has this scale, the next larger level is resampled. The levels are sorted from large
+    If no level has this scale, the next larger level is resampled. ``levels`` is sorted from large
     to small.
     """
     larger = [level for level in levels if level.scale >= scale * (1 - 1e-6)]

@@ -54,9 +54,9 @@ def turned(image: np.ndarray, degrees: float) -> np.ndarray:
 
 
 def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
-    """Return the affine matrix that maps a photograph to its rotated copy.
+    """Return the affine matrix that maps a photograph to its rotated copy, and the copy's size.
 
-    The matrix has shape (2, 3). The width and height of the copy are also returned.
+    The matrix has shape (2, 3), and the size is the width and height.
     """
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
     across, down = _box(height, width, degrees)
@@ -82,7 +82,7 @@ def evened(image: np.ndarray) -> np.ndarray:
 
 
 class RotatedLevel(Level):
-    """Level of a rotated photograph, which is computed from a level of the photograph on access.
+    """Level of a rotated photograph, computed on access from a level of the photograph.
 
     ``matrix``, of shape (2, 3), and ``size`` (width and height) are the result of `turning` for the
     whole photograph.
@@ -124,7 +124,7 @@ def turned_maxima(
     degrees: Sequence[float],
     search: Callable[[list[Level]], Maxima],
 ) -> Maxima:
-    """Search a photograph at several angles, and return the local maxima in its coordinates.
+    """Search rotated copies of a photograph, and return the local maxima in its coordinates.
 
     ``levels`` is the pyramid of the photograph, which has the given shape (H, W, ...). Levels with
     more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` pixels after rotation, are skipped, so

@@ -32,16 +32,16 @@ DEFAULT_REFERENCE_LENGTH = 28.3
 
 @dataclass(frozen=True)
 class Localisation:
-    """Parameters for computing a keypoint's position from the windows around a score maximum.
+    """Parameters for computing the position of a keypoint from windows around a maximum.
 
     Distances are in units of the detector's reference length on the pyramid level of the maximum.
 
     Parameters
     ----------
     radius : float, default 0.18
-        Maximum distance of the averaged windows from the maximum.
+        Maximum distance from the maximum of the windows that are averaged.
     octaves : float, default 0.6
-        Maximum difference in scale from the maximum, in octaves.
+        Maximum difference in scale between these windows and the maximum, in octaves.
     sharpness : float, default 1.5
         Sharpness of the weights ``exp(sharpness * (score - largest score))``.
     margin : float, default 3.0
@@ -51,7 +51,7 @@ class Localisation:
         Vector from the weighted mean of the window positions to the keypoint.
     annotation_x : float, default 0.0
         Systematic shift of the annotations to the right, which is the same for a keypoint and its
-        mirror image. A model trained on photographs and their mirror images cannot learn it.
+        mirror image and therefore cannot be learnt from photographs and their mirror images.
 
     Raises
     ------
@@ -105,8 +105,8 @@ class Localisation:
 class WindowModel:
     """Sum of piecewise-linear responses to a few window features, eq. (12) of [1]_.
 
-    ``features``, of shape (k, 8), are evaluated in the given order. The responses have either one
-    output or the two outputs dx and dy.
+    ``features``, of shape (k, 8), are evaluated in the given order. ``responses`` has one output
+    for a classifier, and the two outputs dx and dy for a regressor.
 
     References
     ----------
@@ -178,16 +178,16 @@ class KeypointModel(WindowModel):
     Parameters
     ----------
     features : ndarray of shape (k, 8), int32
-        Features of the pool, in the order in which they are evaluated.
+        Features of the window, in the order in which they are evaluated.
     responses : Responses
         Responses to these features, with one output.
     intercept : float
         Initial value of the sum.
     thresholds : ndarray of shape (k,), float32
-        Rejection thresholds. A window is rejected if its running sum after feature t is less than
-        entry t; -inf disables rejection.
+        Rejection thresholds. A window is rejected if its running sum after feature t is below
+        ``thresholds[t]``, which may be -inf.
     localisation : Localisation
-        Position of the keypoint relative to the windows that contain it.
+        Computation of the position of the keypoint from the windows that contain it.
     threshold : float, default 0.0
         Default minimum score of a detection.
     """
@@ -204,7 +204,7 @@ class KeypointModel(WindowModel):
         pool : FeaturePool
             Pool to which the features belong.
         reference_length : float
-            Unit of length of the localisation, in pixels of a level.
+            Reference length of the detector, in pixels of a level.
 
         Returns
         -------
@@ -222,7 +222,7 @@ class KeypointModel(WindowModel):
 
         Parameters
         ----------
-        patches : ndarray of shape (n, 26, 26, 3), uint8
+        patches : ndarray of shape (n, window + 2, window + 2, 3), uint8
             Windows, each with a margin of one pixel.
         pool : FeaturePool
             Pool to which the features belong.
@@ -238,7 +238,7 @@ class KeypointModel(WindowModel):
 
         Parameters
         ----------
-        patches : ndarray of shape (n, 26, 26, 3), uint8
+        patches : ndarray of shape (n, window + 2, window + 2, 3), uint8
             Windows, each with a margin of one pixel.
         pool : FeaturePool
             Pool to which the features belong.
@@ -256,8 +256,8 @@ class KeypointModel(WindowModel):
 class OffsetModel(WindowModel):
     """Regressor that predicts the offset (dx, dy) from a window to a keypoint.
 
-    It is the regressor f in Algorithm 3 of [1]_, in pixels of the pyramid level. Both outputs use
-    the same features.
+    It is the regressor f in Algorithm 3 of [1]_. The offset is in pixels of the pyramid level, and
+    both of its components use the same features.
 
     References
     ----------
@@ -279,15 +279,15 @@ class OffsetModel(WindowModel):
         )
 
     def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
-        """Predict the offsets of windows, as a float32 array of shape (n, 2).
+        """Predict the offset from each window to the keypoint, as a float32 array of shape (n, 2).
 
-        The patches have shape (n, 26, 26, 3).
+        ``patches`` has shape (n, window + 2, window + 2, 3).
         """
         return self._outputs(patches, pool)
 
 
 class Mode(StrEnum):
-    """Search mode, which determines the windows that the classifier of each keypoint scores."""
+    """Search mode, which determines the windows that the classifier of a keypoint scores."""
 
     #: Scores all windows.
     SCAN = "scan"
@@ -310,11 +310,11 @@ _MAX_LOCALISATION_OFFSET = 2  # maximum shift of windows in pixels of a level
 
 @dataclass(frozen=True)
 class Guide:
-    """Model that proposes the windows to score for a keypoint, as in Algorithm 3 of [1]_.
+    """Model that proposes windows for the classifier of a keypoint, as in Algorithm 3 of [1]_.
 
-    ``offsets`` is the regressor f, which predicts the keypoint from a grid point. Grid points are
-    ``grid`` pixels of the level apart. The classifier scores all windows within ``reach`` pixels of
-    a prediction in x and y.
+    ``offsets`` is the regressor f, which predicts the position of the keypoint from the window at
+    each point of a grid. The spacing of the grid is ``grid`` pixels of the level. The classifier
+    scores all windows whose x and y are within ``reach`` pixels of a prediction.
 
     References
     ----------
@@ -336,7 +336,7 @@ class Guide:
         return replace(self, offsets=self.offsets.mirrored(pool))
 
     def grid_points(self, channels: LevelChannels) -> tuple[np.ndarray, np.ndarray]:
-        """Return x and y of all grid points in some rows of the level, excluding margins."""
+        """Return x and y of the grid points in the searched rows of a level, without margins."""
         first = self.grid // 2
         x = np.arange(first, channels.width, self.grid)
         y = np.arange(first, channels.bottom, self.grid)
@@ -351,12 +351,12 @@ class Guide:
         reference_length: float,
         localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return x and y of the distinct windows that the classifier is to score, in row order.
+        """Return x and y of the distinct windows that the classifier is to score, sorted by row.
 
-        The windows are at the predictions from the given grid points. The windows with the highest
-        scores are displaced from the keypoint by the offset of the classifier's localisation and,
-        if the classifier is mirrored, by one more pixel. The proposed windows are centred on the
-        displaced position.
+        They are the windows near the keypoint positions that are predicted from the given grid
+        points. Since the windows with the highest scores are displaced from the keypoint by
+        ``-offset_x`` and ``-offset_y`` of the localisation, the proposed windows are displaced in
+        the same way.
         """
         xs, ys = points
         offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
@@ -376,12 +376,12 @@ class SecondNode:
     Parameters
     ----------
     classifier : KeypointModel
-        Classifier of windows that are centred on an object. Windows below its rejection thresholds,
-        and objects below its threshold, are background.
+        Classifier of windows that are centred on an object. It rejects windows by its rejection
+        thresholds, and objects by its threshold.
     pool : FeaturePool
-        Feature pool of the classifier, whose windows are larger than those of the detector.
+        Feature pool of the classifier; its windows are larger than those of the detector.
     finer : float
-        Scale of its level relative to the level of the first node.
+        Scale of the level on which the second node is applied, relative to that of the first node.
     """
 
     classifier: KeypointModel
@@ -391,11 +391,11 @@ class SecondNode:
 
 @dataclass(frozen=True)
 class FaceCascade:
-    """Cascade c0 of Algorithm 3 of [1]_, which is shared by all keypoints.
+    """Cascade that detects whole faces, c0 in Algorithm 3 of [1]_, shared by all keypoints.
 
-    Its windows contain whole faces. A face whose keypoints are searched on one level of the pyramid
-    fits into a window on a coarser level. Each window that the classifier accepts on the coarser
-    level predicts the positions of all keypoints.
+    If the keypoints of a face are detected on one level of the pyramid, the whole face fits into a
+    window on a coarser level. Each window that the classifier accepts on the coarser level predicts
+    the positions of all keypoints.
 
     Parameters
     ----------
@@ -403,16 +403,16 @@ class FaceCascade:
         Classifier of windows that are centred on a face. Its rejection thresholds determine which
         windows it accepts.
     expected : dict of str to tuple of float
-        Vector from the centre of a face to each keypoint, in units of the detector's reference
-        length on the keypoint's level.
+        Mean vector from the centre of a face to each keypoint, in units of the reference length of
+        the detector.
     coarser : float
-        Scale of the coarser level relative to the level of the keypoints.
+        Scale of the coarser level, relative to the level of the keypoints.
     second : SecondNode, optional
         Node that verifies the local maxima of the classifier. The classifier then scores only every
         second row of every second level.
     pool : FeaturePool, optional
-        Pool of the classifier, if its windows are larger than those of the detector. The classifier
-        then detects objects without a second node.
+        Feature pool of the classifier; given only if there is no second node and its windows are
+        larger than those of the detector.
 
     References
     ----------
@@ -439,20 +439,20 @@ class FaceCascade:
         Parameters
         ----------
         centres : ndarray of shape (n, 2)
-            Centres of faces, in pixels of the keypoint's level.
+            Centres of faces, in pixels of the level of the keypoint.
         keypoint : str
             Name of the keypoint.
         shape : tuple of int
-            Number of rows and columns of that level.
+            Number of rows and number of columns of the level.
         grid : int
-            Spacing of the grid, in pixels.
+            Spacing of the grid, in pixels of the level.
         reference_length : float
-            Reference length of an object, in pixels of that level.
+            Reference length of the detector, in pixels of the level.
 
         Returns
         -------
         ndarray of shape (m, 2), int
-            Distinct grid points x, y in row order.
+            Distinct grid points x, y, sorted by row.
         """
         first = grid // 2
         sides = [max(0, -(-(side - first) // grid)) for side in shape]
@@ -469,11 +469,11 @@ class FaceCascade:
 def regions(
     points: np.ndarray, margin: int, max_pixels: int
 ) -> list[tuple[slice, slice, np.ndarray]]:
-    """Return parts of a level that cover all pixels within a margin around the given points.
+    """Return rectangles that cover all pixels of a level within ``margin`` of the given points.
 
-    Each part is given by its rows, its columns, and the indices of its points; it may extend beyond
-    the level. Points whose margins touch are in the same part, unless the part would have more than
-    about ``max_pixels`` pixels.
+    Each rectangle is given by a slice of rows, a slice of columns and the indices of the points in
+    it, and may extend beyond the level. Points whose margins touch are in the same rectangle,
+    unless it would have more than about ``max_pixels`` pixels.
 
     Examples
     --------

@@ -35,7 +35,7 @@ because of the windows around them (measured)."""
 
 @dataclass(frozen=True)
 class WindowSearch:
-    """Part of a `KeypointDetector` that searches images with window classifiers.
+    """Part of a `KeypointDetector` that applies window classifiers to images.
 
     The parameters are those of the detector.
     """
@@ -52,7 +52,7 @@ class WindowSearch:
     def pyramid(
         self, image: np.ndarray, min_size: float | None = None, max_size: float | None = None
     ) -> list[Level]:
-        """Return the pyramid levels to scan for windows of the given sizes.
+        """Return the pyramid levels on which the windows have sizes in the given range.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class WindowSearch:
         )
 
     def smallest_window(self, min_size: float | None, max_size: float | None) -> float:
-        """Return the side of the smallest window that is searched, in image pixels.
+        """Return the side of the smallest window that is scored, in image pixels.
 
         A ValueError is raised if the sizes are invalid.
         """
@@ -108,7 +108,7 @@ class WindowSearch:
         level : Level
             Level of the pyramid.
         mode : Mode, default "scan"
-            Search mode; "regress" requires additional rows around each strip.
+            Search mode. Except for "scan", strips have additional rows above and below.
         buffers : Buffers, optional
             Memory to reuse. Each strip is then valid only until the next strip is computed.
 
@@ -142,8 +142,8 @@ class WindowSearch:
         Returns
         -------
         list of ndarray of shape (n, 4)
-            Columns x, y (image pixels), scale and score of the windows on each level that are not
-            rejected.
+            Windows on each level that are not rejected, with the columns x, y (image pixels), scale
+            and score.
         """
         objects = self.objects(levels) if mode == Mode.PRUNE else None
         windows = self._scored(levels, [keypoint], mode, objects)[keypoint]
@@ -225,10 +225,9 @@ class WindowSearch:
         for number, level in enumerate(levels):
             if objects is None:
                 coarse = level_at(levels, level.scale * cascade.coarser) or level
-                strips = self.strips(coarse, buffers=Buffers())
                 model = cascade.classifier.compiled(self.pool)
-                accepted = [scan_level(strip, model) > -np.inf for strip in strips]
-                centres = coarse.to_image(np.argwhere(np.concatenate(accepted))[:, ::-1])
+                scores = np.concatenate([scan_level(s, model) for s in self.strips(coarse)])
+                centres = coarse.to_image(np.argwhere(scores > -np.inf)[:, ::-1])
             else:  # objects of this level and of its neighbours
                 octaves = abs(np.log2(objects[:, 3] / level.scale))
                 centres = objects[octaves < 1.5 / self.scales_per_octave, :2]
@@ -263,8 +262,9 @@ class WindowSearch:
         cascade = self.face_cascade
         if cascade is None or not (cascade.second or cascade.pool):
             return None
-        detector = self.pool, self.reference_length, self.scales_per_octave
-        return ObjectSearch(cascade, *detector).find(levels, min_score)
+        return ObjectSearch(cascade, self.pool, self.reference_length, self.scales_per_octave).find(
+            levels, min_score
+        )
 
     def _scored(
         self,
@@ -332,10 +332,11 @@ class WindowSearch:
         max_detections: int,
         objects: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
-        """Return the local maxima of the given keypoints, computed in one pass over the pyramid.
+        """Return the local maxima of the scores of the given keypoints.
 
-        The arrays have shape (n, 4), with the columns x, y, score and scale. Whole objects from
-        :meth:`objects` are included, under the key `WHOLE`, if they are given.
+        All keypoints are scored in one pass over the pyramid. The arrays have shape (n, 4), with
+        the columns x, y, score and scale. If whole objects from :meth:`objects` are given, they are
+        included with the key `WHOLE`.
         """
         maxima = {} if objects is None else {WHOLE: objects}
         for name, windows in self._scored(levels, names, mode, objects).items():

@@ -39,6 +39,7 @@ def write_c(formula: Formula, stem: str = "model") -> bytes:
     Parameters
     ----------
     formula : Formula
+        Formula of the model.
     stem : str, default "model"
         Prefix of the names in the source code. It is converted to a valid identifier.
 

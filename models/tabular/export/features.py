@@ -41,15 +41,16 @@ class Feature:
     style : str, default ""
         See :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     offset : float, default 0.0
-        Number of days that is subtracted from dates, so that dates have fewer digits.
+        Number that is subtracted from dates, in days, to reduce the number of digits.
     value : Expression, optional
-        Expression applied to a numeric or date cell minus ``offset``; by default, the value itself.
+        Expression that is applied to a number, or to a date minus ``offset``; by default, the value
+        itself.
     levels : dict or None, default None
         Value of the input for each level of a category.
     other : float, default NaN
         Value of the input for any other level.
     missing : float or str, default NaN
-        Value of the input for an empty cell, or the text by which the cell is replaced before
+        Value of the input for an empty cell, or the text that replaces an empty cell before
         categories are encoded.
     """
 
@@ -76,7 +77,7 @@ class Feature:
         )
 
     def then(self, op: str, number: float) -> "Feature":
-        """Return the feature with an additional operation applied to it."""
+        """Return the feature with an additional operation."""
         act = _ACTIONS[op]
         return replace(
             self,

@@ -33,7 +33,7 @@ class Formula:
         Order of day and month in date columns; see
         :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     inputs : tuple of str
-        Column names to assume for input arrays, which have none.
+        Names of the columns of an input array.
     outputs : tuple of str
         Names of the scores. A single score has an empty name.
     classes : tuple or None
@@ -41,12 +41,12 @@ class Formula:
     intercept : tuple of float
         Intercept of each score.
     terms : tuple of (str, tuple of Expression)
-        Terms, each given by a column and its contribution to each score. A column may have several
+        Terms, each given by a column and a contribution to each score. A column may have several
         terms.
     stages : list of dict
-        Named expressions. Each stage depends only on earlier stages. The first stage contains the
-        terms, numbered by term and score (a1_1, a1_2, ...), and the second stage contains the
-        scores (s1, s2, ...).
+        Named expressions, grouped so that each stage depends only on earlier stages. The first
+        stage contains the terms, numbered by term and score (a1_1, a1_2, ...), and the second stage
+        contains the scores (s1, s2, ...).
     results : list of (str, str, Expression)
         Results, each given by its type ("score", "probability" or "prediction"), its output or
         class, and its expression.
@@ -131,17 +131,17 @@ class Printer:
     Parameters
     ----------
     symbols : dict
-        Function for each operation, which prints it given the printed operands. The operations
+        For each operation, a function that prints it, given the printed operands. The operations
         "cell", "is" and "empty" have variants for dates and text: "cell date", "is text", "empty
         date" and "empty text".
     literal : function
         Function that prints a number or a level of a category.
     cells : dict
-        Printed form of the cell of each column.
+        Printed form of a cell in each column.
     kinds : dict
         Type of each column.
     names : dict, optional
-        Printed names of the expressions whose names differ from those in the formula.
+        Printed names of the expressions that have another name in the formula.
     """
 
     symbols: Mapping[str, Callable[..., Any]]

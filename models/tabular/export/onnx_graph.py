@@ -41,6 +41,7 @@ def write_onnx(formula: Formula) -> bytes:
     Parameters
     ----------
     formula : Formula
+        Formula of the model.
 
     Returns
     -------

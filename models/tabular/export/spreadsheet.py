@@ -15,7 +15,7 @@ _NAMES = {"score": "score", "probability": "probability of", "prediction": "pred
 def write_csv(formula: Formula) -> bytes:
     """Return the score sheet as CSV text.
 
-    The first line contains the names. The second line contains empty cells for the inputs, and
+    The first line contains names. The second line contains empty cells for the inputs, followed by
     formulas. The function raises the same errors as :func:`cells`.
     """
     names, line = cells(formula)
@@ -59,7 +59,7 @@ def write_xlsx(formula: Formula) -> bytes:
 
 
 def cells(formula: Formula) -> tuple[list[str], list[str]]:
-    """Return the names, and one row with empty cells for the columns followed by formulas.
+    """Return a row of names, and a row with empty cells for the inputs, followed by formulas.
 
     Raises
     ------

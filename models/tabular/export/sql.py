@@ -29,14 +29,14 @@ class Dialect:
     double : str
         Name of the double-precision floating-point type.
     number : str
-        Expression that converts a cell ``{0}``, whose text is ``{1}``, to a number. For an invalid
-        cell, the result is NULL or not finite.
+        Expression that converts a cell to a number, where ``{0}`` is the cell and ``{1}`` is its
+        text. For an invalid cell, the result is NULL or not finite.
     text : str
-        Expression that converts a cell ``{}`` to text for exact comparison.
+        Expression that converts a cell, ``{}``, to text for exact comparison.
     days : str
-        Expression that converts a cell ``{}`` to days since 1970-01-01.
+        Expression that converts a cell, ``{}``, to days since 1970-01-01.
     quote : str, default '"'
-        Quotation mark of names.
+        Quotation mark for names.
     backslash : bool, default False
         Whether backslashes in text are escape characters.
     maximum : str
@@ -126,9 +126,11 @@ def write_sql(
     Parameters
     ----------
     formula : Formula
+        Formula of the model.
     table : str, default "data"
         Name of the table, which may be preceded by its schema and a dot.
     dialect : {"postgres", "sqlite", "duckdb", "mysql", "bigquery"}, default "postgres"
+        SQL dialect of the database.
     keys : sequence of str, default ()
         Columns of the table to copy to the result, before the scores.
 

@@ -25,18 +25,18 @@ def table_from_frame(
     ----------
     frame : DataFrame
     target : str, Series or None
-        Name of the target column, or the target itself. If None, an error is raised.
+        Name of the target column, or the target itself. None raises an error.
     request : SelectionOptions
-        Options, which include the names of columns with a special role.
+        Options, such as the columns to include or exclude and the column of weights.
     notes : list of str
-        Messages that precede those about the columns.
+        Messages to which those about the columns are appended.
     logarithms : bool
-        Whether skewed numbers may be replaced by their logarithms.
+        Whether columns of skewed numbers may be replaced by their logarithms.
 
     Raises
     ------
     ValueError
-        If the frame lacks a named column, or the target is not valid.
+        If a column that is named in the options does not exist, or the target is not valid.
     """
     values = target if isinstance(target, pd.Series) else target_of(frame, target)
     y = read_target(values)
@@ -55,9 +55,9 @@ def table_from_frame(
     columns = frame[[name for name in usable_names if name not in excluded]]
     if len(rows) < len(frame):
         columns = columns.iloc[rows]
-    kinds, first_name = _kinds(list(columns), request.kinds), frame.columns[0]
-    row_numbers = numbers_rows(columns, first_name)
-    X, decisions = encode_frame(columns, request, row_numbers, kinds)
+    kinds = _kinds(list(columns), request.kinds)
+    # rows without a target could interrupt consecutive numbers
+    X, decisions = encode_frame(columns, request, numbers_rows(frame), kinds)
 
     encoding = TableEncoding(tuple(decisions.columns))
     y = labels_of(y, rows)
@@ -141,7 +141,7 @@ def target_of(frame: pd.DataFrame, name: str | None) -> pd.Series:
 
 
 def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
-    """Return the sample weights of the given rows, or None without a weight column."""
+    """Return the sample weights of the given rows; None if no column of weights is named."""
     if name is None:
         return None
     check_column(name, list(frame.columns), "--weight")
@@ -192,12 +192,12 @@ def _times(
 
 
 def labels_of(target: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the target of the given rows, with labels converted to text."""
+    """Return the targets of the given rows, with labels converted to text."""
     return target[rows].astype(str) if target.dtype == object else target[rows]
 
 
 def rows_with_target(y: np.ndarray, notes: list[str]) -> np.ndarray:
-    """Return the rows that have a target, and add a message about the dropped rows."""
+    """Return the indices of the rows with a target, and add a message about dropped rows."""
     rows = np.flatnonzero(~pd.isna(y))
     if not len(rows):
         raise ValueError(

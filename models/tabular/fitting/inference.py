@@ -14,16 +14,16 @@ _SKEWED = 2.0  # absolute skewness above which a normal model is rough
 
 
 def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[str, Any]]:
-    """Select columns with a controlled false discovery rate, and describe the guarantee.
+    """Select columns while controlling the false discovery rate, and describe the guarantee.
 
     Parameters
     ----------
     table : Table
     model : FSAClassifier or FSARegressor
-        Estimator whose columns are tested. Columns required by its constraints are not tested, but
-        always selected.
+        Estimator for which the columns are tested. Columns that its constraints require are always
+        selected, without a test.
     fdr : float
-        False discovery rate in (0, 1).
+        False discovery rate to control, in (0, 1).
 
     Returns
     -------
@@ -32,7 +32,7 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
     certainty : dict
         Entries ``fdr``, ``chosen_by``, ``method``, ``estimated_fdr`` (None if nothing is selected),
         ``exchangeability`` (p-value of the diagnostic; None without knockoffs), and ``notes``
-        (lines to print).
+        (messages to print).
 
     Raises
     ------

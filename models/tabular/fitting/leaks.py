@@ -84,8 +84,8 @@ def _correlated(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str]:
     """Return a one-line warning for each column whose missing cells reveal the target.
 
-    The cells of such a column are missing in exactly those rows that have a certain value of the
-    target. ``gaps`` contains the column names and the masks of their missing cells.
+    The cells of such a column are missing in exactly those rows in which the target has a certain
+    value. ``gaps`` yields the name of each column and the mask of its missing cells.
     """
     lines = []
     for name, missing in gaps:
@@ -101,7 +101,7 @@ def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str
 
 
 def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
-    """Return one-line warnings about duplicates and unknown classes among the test rows.
+    """Return one-line warnings about test rows that are duplicates or have unknown classes.
 
     Duplicates of training rows are reported only if most training rows are distinct.
     """

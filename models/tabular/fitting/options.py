@@ -17,7 +17,7 @@ Dates = Literal["dayfirst", "monthfirst"]
 
 
 def option(panel: str, *flags: str, **settings: Any) -> dict[str, Any]:
-    """Return the metadata of a field, which consists of the option's arguments and help panel."""
+    """Return the metadata of a field, which describe a command-line option and its help panel."""
     return {"flags": flags, "rich_help_panel": panel, **settings}
 
 
@@ -29,7 +29,7 @@ _MAX_WEIGHT = 1e100  # sums of larger weights may overflow
 
 
 def parse_number(option: str, given: str, text: str | None = None) -> float:
-    """Parse the number in the value of an option, which by default follows the last "=".
+    """Parse the number in the value of an option: by default, the text after the last "=".
 
     Raises
     ------
@@ -265,24 +265,24 @@ class SelectionOptions(SelectionParameters):
 
     @property
     def keep_missing(self) -> bool:
-        """Whether missing numbers have a separate response (otherwise, they become the median)."""
+        """Whether missing values have a separate response; otherwise, the median is imputed."""
         return self.card or self.response == "piecewise"
 
     @property
     def offset_column(self) -> tuple[str, str] | None:
-        """Name of the offset column, and its link: "log" for exposures and otherwise "identity"."""
+        """Name of the offset column, and its link: "log" for exposures, otherwise "identity"."""
         name, link = self.exposure or self.offset, "log" if self.exposure else "identity"
         return None if name is None else (name, link)
 
     @property
     def of_rows(self) -> dict[str, str]:
-        """Columns that contain properties of rows, such as weights, by option name."""
+        """Names of the columns with properties of rows, such as weights, by option."""
         names = ("row_groups", "weight", "offset", "exposure", "time")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
     def measure(self) -> str | None:
-        """Score by which the size is chosen. For a loss with a log link, the default is D^2."""
+        """Score by which the number of columns is chosen; None means the loss."""
         from ....learners.objective.losses import LOSSES
 
         log_link = self.loss in LOSSES and LOSSES[self.loss].link == "log"

@@ -53,26 +53,29 @@ class Selection:
         Selected columns, in order of decreasing effect; empty if no columns improve on a constant
         model. The keys are ``name``, ``coefficient`` (None for response curves and score cards),
         ``effect`` (standard deviation of the contribution to the score), ``stability`` (fraction of
-        the random halves in which the column is selected), ``levels`` or ``curve``,
-        ``distribution`` for numbers and dates, ``alternatives`` and, in a report, ``cost``
-        (:func:`.validation.costs`).
+        random halves of the rows for which the column is selected), ``levels`` (contribution of
+        each level of a category) or ``curve`` (response to a number), ``distribution`` (histogram
+        of numbers and dates), ``alternatives`` (columns that could replace it) and, in a report,
+        ``cost`` (see :func:`.validation.costs`).
     validation : Validation
     kappa : float or None
-        Chance-corrected agreement between the selections on random halves.
+        Chance-corrected agreement between the selections on random halves of the rows.
     size_chosen : bool
-        Whether the size was chosen by cross-validation.
+        Whether the number of columns was chosen by cross-validation.
     request : SelectionOptions
     sample : Table
-        Rows on which the size was chosen and the selection was scored, in the encoding of the
-        table.
+        Rows on which the number of columns was chosen and the selection was scored, encoded like
+        the table.
     splits : list of (ndarray, ndarray)
-        Training and held-out rows of each fold of the sample.
+        Training and held-out rows of each fold, as indices in the sample.
     settings : dict
         Options shown in the report.
     certainty : dict
         Statistical guarantees; see :mod:`.inference`.
     interaction : dict or None
         Strongest interaction, computed only for a report; see :func:`.validation.interaction`.
+    seconds : dict of str to float
+        Wall-clock time of each step of ``annealed select``.
     """
 
     task: str
@@ -88,9 +91,10 @@ class Selection:
     settings: dict[str, Any] = field(default_factory=dict)
     certainty: dict[str, Any] = field(default_factory=dict)
     interaction: dict[str, Any] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def add_certainty(self) -> None:
-        """Add p-values and, if requested, intervals to the columns.
+        """Add p-values and, if requested, confidence intervals to the columns.
 
         Messages that explain missing p-values and intervals are appended to the notes.
         """
@@ -116,7 +120,7 @@ class Selection:
 
     @property
     def sources(self) -> list[str]:
-        """Columns of the original table from which the selected columns are computed, in order."""
+        """Columns of the original table from which the selected columns are computed."""
         made_of = {column.name: column.source for column in self.table.encoding.columns}
         return list(dict.fromkeys(made_of[column["name"]] for column in self.columns))
 
@@ -171,7 +175,7 @@ class Selection:
     def nothing(self) -> str:
         """Return a one-line explanation of why no column was selected.
 
-        The explanation states the rule and the best size.
+        It states the rule and the best number of columns.
         """
         v = self.validation
         if "fdr" in self.certainty:
@@ -190,21 +194,20 @@ class Selection:
     def record(self) -> dict[str, Any]:
         """Return the selection as JSON values."""
         v = self.validation
-        sizes = zip(v.sizes, v.path_scores, v.path.T, v.losses.T)
         path = [
             {"columns": k, "score": float(s), "folds": f.tolist(), "loss": float(loss.mean())}
-            for k, s, f, loss in sizes
+            for k, s, f, loss in zip(v.sizes, v.path_scores, v.path.T, v.losses.T, strict=True)
         ]
-        by = "cross-validation" if self.size_chosen else self.certainty.get("chosen_by", "the user")
-        best = None if self.columns or v.best is None else path[v.best]
         return {
             "selected": self.columns,
             "task": self.task,
             "n_columns": len(self.columns),
             "n_rows": len(self.table.y),
-            "chosen_by": by,
+            "chosen_by": "cross-validation"
+            if self.size_chosen
+            else self.certainty.get("chosen_by", "the user"),
             "scores": v.scores,
-            "best_size": best,
+            "best_size": None if self.columns or v.best is None else path[v.best],
             "size_chosen_in_folds": v.nested,
             "path": path,
             "errors": v.errors,
@@ -243,14 +246,15 @@ def select_table(
     name : str
         Name of the table, shown in the first message.
     progress : function
-        Function that adds a progress display to an iterable, given the iterable and a label.
+        Function that takes an iterable and a label, and returns the iterable with a progress
+        display.
     note : function
-        Function that is called, before the fit, with each one-line message about dropped or imputed
-        columns.
+        Function that is called with each one-line message before the fit.
     test : Table or None
-        Additional rows on which the model is scored.
+        Test rows on which the final model is also scored.
     fit : function
-        Function of the estimator, the number of columns and the table that fits the final model.
+        Function that fits the final model, given the estimator, the number of columns and the
+        table.
 
     Returns
     -------
@@ -270,11 +274,15 @@ def select_table(
     sample = table.sampled(task, request.seed, request.split_duplicates)
     table.notes = [*sample.notes, *leaks(sample, task)]
     if test is not None:
-        compared = sample if isinstance(table.X, Source) else table
-        table.notes += [*test.notes, *test_rows_notes(compared, test, task)]
+        table.notes += [
+            *test.notes,
+            *test_rows_notes(sample if isinstance(table.X, Source) else table, test, task),
+        ]
     n_columns, splits = len(table.names), folds(sample, task, request.seed)
-    size_of_table = f"{len(table.y)} rows, {n_columns} usable column{'s' * (n_columns != 1)}"
-    note(f"reading {name}: {size_of_table}; {len(splits)} folds")
+    note(
+        f"reading {name}: {len(table.y)} rows, {n_columns} usable "
+        f"column{'s' * (n_columns != 1)}; {len(splits)} folds"
+    )
     for text in table.notes:
         note(text)
     units = units_of(table, request.group)
@@ -320,9 +328,9 @@ def _with_task(table: Table, request: SelectionOptions) -> tuple[Table, str]:
 def guess_task(y: np.ndarray) -> str:
     """Return "classification" or "regression", depending on the values of the target.
 
-    The task is classification for text, booleans, and at most ``MAX_CLASSES`` distinct integers.
-    However, the task is always regression for numbers with more than two distinct values if there
-    are also more distinct values than half the number of rows.
+    The task is classification if the target contains text, booleans, or at most ``MAX_CLASSES``
+    distinct integers. However, it is regression if the target contains more than two distinct
+    numbers and more than half as many distinct numbers as rows.
 
     Examples
     --------
@@ -357,7 +365,7 @@ def task_note(y: np.ndarray, task: str) -> list[str]:
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
-    """Return the rows that are the only ones of their class.
+    """Return the indices of rows whose class has no other rows.
 
     The result is empty if fewer than two classes would remain without these rows.
     """
@@ -371,8 +379,8 @@ def check_target(y: np.ndarray, task: str) -> None:
     Raises
     ------
     ValueError
-        If the target of a regression consists of labels, classes are fractional numbers, there are
-        more classes than half the number of rows, or the target is constant.
+        If the target of a regression contains labels, classes are fractional numbers, there are
+        more than half as many classes as rows, or the target is constant.
     """
     if task == "regression" and y.dtype.kind not in "iuf":
         raise ValueError(
@@ -409,7 +417,7 @@ def select_columns(
     sample: Table | None = None,
     fit: Callable[[Any, int, Table], Any] = fitted,
 ) -> Selection:
-    """Select a given number of columns, or a number chosen by cross-validation, by FSA.
+    """Select columns by FSA: a given number of them, or a number chosen by cross-validation.
 
     Parameters
     ----------
@@ -420,15 +428,17 @@ def select_columns(
     request : SelectionOptions
         Other options.
     progress : function
-        Function that adds a progress display to an iterable, given the iterable and a label.
+        Function that takes an iterable and a label, and returns the iterable with a progress
+        display.
     only : sequence of str or None, default None
-        Columns of the final model: either k columns or an empty sequence. The scores and the
-        stability then refer to a separate selection of k columns.
+        Columns of the final model: k columns, or an empty sequence. If it is given, the scores and
+        the stability refer to a separate selection of k columns.
     sample : Table or None, default None
-        Rows on which the size is chosen, the selection is scored and the stability is measured.
-        None means all rows.
+        Rows on which the number of columns is chosen, the selection is scored and the stability is
+        measured. None means all rows.
     fit : function
-        Function of the estimator, the number of columns and the table that fits the final model.
+        Function that fits the final model, given the estimator, the number of columns and the
+        table.
 
     Raises
     ------
@@ -469,8 +479,13 @@ def select_columns(
     table, sample = table.with_logarithms(logs), sample.with_logarithms(logs)
     frequency, kappa = np.full(len(table.names), np.nan), None
     if validation.size:
-        sized = clone(model).set_params(n_features_to_select=validation.size)
-        frequency, kappa = _stability(sized, sample, task, request.seed, progress)
+        frequency, kappa = _stability(
+            clone(model).set_params(n_features_to_select=validation.size),
+            sample,
+            task,
+            request.seed,
+            progress,
+        )
     if only is not None:
         given = model.constraints or Constraints(units)
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))

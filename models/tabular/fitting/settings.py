@@ -45,7 +45,7 @@ _PARTS: dict[str, Any] = {
 def units_of(table: Table, prefixes: Sequence[str]) -> np.ndarray:
     """Return the unit of selection to which each matrix column belongs.
 
-    A unit is a column of the table, or a group of columns with a common prefix.
+    A unit is a column of the table, or a group of columns whose names have a common prefix.
 
     Raises
     ------

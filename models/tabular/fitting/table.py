@@ -106,17 +106,17 @@ class Table:
     Attributes
     ----------
     X : ndarray, csr_matrix or Source of shape (n_rows, n_numbers)
-        Encoded table, with NaN for missing values that are not imputed.
+        Matrix of the encoded columns; missing values that are not imputed are NaN.
     y : ndarray of shape (n_rows,)
-        Target; rows without a target are dropped.
+        Target; the table contains only rows with a target.
     encoding : TableEncoding
-        Encoding of the table's columns, which describes each column of the matrix.
+        Encoding of the columns of the original table as columns of the matrix.
     left_out : dict of str to str
         Reason for which each dropped column was dropped.
     notes : list of str
-        One-line messages about decisions.
+        One-line messages about decisions, such as dropped columns.
     rows : ndarray of shape (n_rows,), int
-        Positions of the rows in the file.
+        Indices of the rows in the original table.
     row_groups : ndarray of shape (n_rows,) or None
         Group of each row. The rows of a group stay together in cross-validation.
     weight : ndarray of shape (n_rows,) or None
@@ -124,11 +124,12 @@ class Table:
     offset : ndarray of shape (n_rows,) or None
         Values that are added to the scores.
     offset_column : (str, str) or None
-        See :class:`.Request`.
+        Name and link of the offset column; see :attr:`.SelectionOptions.offset_column`.
     times : ndarray of shape (n_rows,) or None
-        Times by which the rows are ordered.
+        Times of the rows. In cross-validation, later rows are predicted from earlier rows.
     duplicate_of : ndarray of shape (n_rows,), int, or None
-        Index of the first identical row for each row; None if there are no duplicates.
+        For each row, the index of the first row that is identical to it; None if no rows, or most
+        rows, are duplicates.
     skewed : tuple of str
         Columns that may be replaced by their logarithms.
     max_rows : int
@@ -179,7 +180,7 @@ class Table:
         return replace(self, **parts, notes=list(self.notes))
 
     def better_logarithms(self, task: str) -> list[str]:
-        """Return the skewed columns whose logarithms are more correlated with the target.
+        """Return the skewed columns whose logarithms have a higher correlation with the target.
 
         The comparison uses squared correlations, summed over the classes.
         """
@@ -205,7 +206,7 @@ class Table:
     def with_logarithms(self, names: Collection[str]) -> "Table":
         """Return the table with the given columns replaced by their logarithms.
 
-        Numbers that are not positive are first replaced by the median.
+        Numbers that are not positive are replaced by the median.
         """
         if not names:
             return self
@@ -232,7 +233,7 @@ class Table:
         )
 
     def drop_rows(self, single: np.ndarray) -> "Table":
-        """Return the table without rows that are the only ones of their class.
+        """Return the table without the given rows, each of which is the only row of its class.
 
         A message is added for each dropped row.
         """
@@ -247,9 +248,10 @@ class Table:
         return remaining
 
     def sampled(self, task: str, seed: int, split_duplicates: bool = False) -> "Table":
-        """Return at most ``max_rows`` rows in memory, stratified by target, and their duplicates.
+        """Sample at most ``max_rows`` rows, stratified by target, and load them into memory.
 
-        Messages about the sampling and the duplicates are added.
+        Duplicate rows of the sample are detected, and messages about the sampling and the
+        duplicates are added.
         """
         n, small = len(self.y), replace(self, notes=list(self.notes))
         if n > self.max_rows:
@@ -443,8 +445,8 @@ def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
 def order_of(levels: Collection[str]) -> tuple[str, ...]:
     """Sort distinct words if they have a natural order.
 
-    This is the case for answers on a known scale, numbers followed by words, and ranges of numbers.
-    For other words, the result is an empty tuple.
+    Words have a natural order if they are answers on a known scale, numbers followed by words, or
+    ranges of numbers. For other words, the result is an empty tuple.
 
     Examples
     --------
@@ -492,7 +494,7 @@ def encode_frame(
     ids: Collection[str],
     kinds: Mapping[str, str],
 ) -> tuple[Any, _Decisions]:
-    """Encode a table as a matrix, and return the matrix and the decisions about the columns.
+    """Encode a table as a matrix; return the matrix and the decisions about the columns.
 
     Parameters
     ----------
@@ -505,7 +507,8 @@ def encode_frame(
         Columns that identify the rows; see :func:`numbers_rows`. They are dropped unless they are
         required.
     kinds : mapping of str to str
-        Requested type of each column, from ``KINDS``, or its levels in order, separated by "<".
+        Requested type of some columns: a name in ``KINDS``, or the ordered levels, separated by
+        "<".
     """
     decisions, dates = _Decisions(request.keep_missing, request.include, kinds), request.dates
     decisions.taken, decisions.complete = set(frame.columns), complete_numbers(frame)
@@ -528,10 +531,10 @@ def encode_frame(
 
 
 def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool, str]]:
-    """Compute statistics of columns of finite numbers.
+    """Compute statistics of the columns that contain only finite numbers.
 
-    The statistics of a column are whether it is constant, its median, whether single precision is
-    sufficient, and the result of :func:`doubtful`, if any.
+    For each such column, the result contains whether it is constant, its median, whether single
+    precision suffices, and the warning from :func:`doubtful`, or an empty string.
     """
     result: dict[str, tuple[bool, float, bool, str]] = {}
     for names, X in number_blocks(frame, frame.columns):
@@ -549,9 +552,10 @@ def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool, 
 
 
 def doubtful(X: np.ndarray) -> dict[int, str]:
-    """Return the columns of finite numbers that may not be meaningful, with reasons.
+    """Return a warning for each column of finite numbers that may not be meaningful.
 
-    In such a column, only a few digits or a single cell carry information.
+    In such a column, the values differ only in their last digits, or only one value differs much
+    from the others.
     """
     if not X.size:
         return {}
@@ -570,7 +574,7 @@ def doubtful(X: np.ndarray) -> dict[int, str]:
 
 
 def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
-    """Return the columns of skewed positive numbers whose logarithms are much less skewed.
+    """Return the names of columns of skewed positive numbers with much less skewed logarithms.
 
     The skewness is estimated from at most ``MAX_ROWS`` rows.
     """
@@ -599,7 +603,7 @@ def _skewness(X: np.ndarray) -> np.ndarray:
 
 
 def is_precise(numbers: np.ndarray) -> bool:
-    """Return whether single precision resolves a thousandth of the numbers' standard deviation."""
+    """Return whether single precision resolves a thousandth of the standard deviation."""
     present = numbers[np.isfinite(numbers)]
     spread = float(present.std(dtype=np.float64)) if len(present) else 0.0
     return not len(present) or float(np.abs(present).max()) <= 1e4 * spread
@@ -691,26 +695,24 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
     return decisions.category(name, words)
 
 
-def numbers_rows(frame: pd.DataFrame, first_name: Any) -> list[Any]:
-    """Return the columns that identify the rows.
+def numbers_rows(frame: pd.DataFrame) -> list[Any]:
+    """Return the names of the columns that seem to identify the rows.
 
-    They are distinct integers in a column with a name such as ``id``, consecutive numbers in the
-    first column of the file, and integers that are too large for exact arithmetic.
+    Their values are distinct integers. In addition, the column has a name such as ``id``, or
+    contains consecutive numbers and is the first column, or the integers are too large for double
+    precision.
     """
     return [
         name
         for name, dtype in zip(frame.columns, frame.dtypes)
-        if dtype.kind in ("iuf" if name == first_name or _named_as_id(name) else "iu")
-        and _numbers_rows(frame[name], name == first_name)
+        if dtype.kind
+        in ("iuf" if name == frame.columns[0] or _ID.fullmatch(str(name).strip()) else "iu")
+        and _numbers_rows(frame[name], name == frame.columns[0])
     ]
 
 
-def _named_as_id(name: Any) -> bool:
-    return _ID.fullmatch(str(name).strip()) is not None
-
-
 def _numbers_rows(values: pd.Series, first: bool) -> bool:
-    named, kind = _named_as_id(values.name), values.dtype.kind
+    named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
     present = values.dropna()
     if not len(present) or (present == np.inf).any():
         return False
@@ -783,7 +785,7 @@ def encode_matrix(
 ) -> tuple[Any, _Decisions]:
     """Encode a dense or sparse matrix of numbers.
 
-    The function returns the same values as :func:`encode_frame`.
+    The matrix and the decisions about the columns are returned, as by :func:`encode_frame`.
     """
     decisions = _Decisions(keep_missing, required)
     missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])

@@ -38,26 +38,27 @@ class Validation:
     Attributes
     ----------
     size : int
-        Number of columns, which is given or chosen automatically.
+        Number of selected columns, either given or chosen automatically.
     sizes : list of int
-        Numbers of columns in ascending order; 0 denotes a constant model.
+        Numbers of columns that were scored, in ascending order; 0 denotes a constant model.
     path, losses : ndarray of shape (n_folds, n_sizes)
-        Score of each size on each fold, and the loss by which the size is chosen. The score is
-        accuracy, R^2 or the requested score. The loss is the mean log loss, the mean squared error
-        or the negative score. R^2 is 1 minus the mean squared error of the fold divided by the
-        variance of all held-out rows.
+        Score of each size on each fold, and the corresponding loss, by which the size is chosen.
+        The score is accuracy, R^2 or the requested score. The loss is the mean log loss, the mean
+        squared error or the negative requested score. R^2 is 1 minus the mean squared error of the
+        fold divided by the variance of the target over all held-out rows.
     scores : dict of str to dict of str to float
-        Measures computed on the held-out rows of all folds together, for the models "selected",
-        "all columns", "baseline" and, if requested, "boosting" (on all columns), and for "test".
+        Scores on the held-out rows of all folds together, for the models "selected", "all columns",
+        "baseline" and, if requested, "boosting" (on all columns). If there are test rows, "test"
+        contains the scores of the final model on them.
     nested : bool
-        Whether the size scored on each fold was chosen on the other folds.
+        Whether the size that was scored on each fold was chosen on the other folds.
     held_out : list of int
         Number of held-out rows in each fold.
     errors : dict
-        Errors of the model on the selected columns; see :func:`errors`.
+        Errors of the model "selected"; see :func:`errors`.
     calibration : tuple of (float, float) or None
-        Slope and flip rate of the probabilities; see :func:`.calibrate`. The scores of each fold
-        are computed with the values estimated on the other folds.
+        Slope and flip rate for the calibration of probabilities; see :func:`.calibrate`. The
+        probabilities in each fold are calibrated with values estimated on the other folds.
     """
 
     size: int
@@ -72,7 +73,7 @@ class Validation:
 
     @property
     def path_scores(self) -> np.ndarray:
-        """Compute the accuracy or R^2 of each size over the held-out rows of all folds."""
+        """Compute the mean score of each size over the held-out rows of all folds."""
         return (
             np.average(self.path, axis=0, weights=self.held_out) if len(self.path) else np.zeros(0)
         )
@@ -116,7 +117,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out rows, and a model's predictions for them.
+    """Held-out rows, and the predictions of a model for them.
 
     Attributes
     ----------
@@ -127,9 +128,9 @@ class HeldOut:
     calibrated : bool
         Whether the probabilities are calibrated; otherwise only their ranking is meaningful.
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes), or None
-        Scores of a classifier whose probabilities can be calibrated.
+        Decision values of a classifier whose probabilities can be calibrated.
     loss : Loss or None
-        Loss with a log link, whose deviance is used as the loss of a row; None means the squared
+        Loss with a log link, whose deviance is used as the loss of each row; None means the squared
         error.
     """
 
@@ -283,7 +284,7 @@ def check_score(score: str | None, task: str) -> None:
 
 
 def first_measure(task: str, score: str | None) -> tuple[int, Callable[[HeldOut], float]]:
-    """Return the sign and the function of the main measure.
+    """Return the sign and the function of the main score.
 
     The sign is 1 if higher values are better, and otherwise -1.
     """
@@ -291,10 +292,11 @@ def first_measure(task: str, score: str | None) -> tuple[int, Callable[[HeldOut]
 
 
 def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, float]:
-    """Return the ``score``, if given, followed by the default measures.
+    """Compute ``score``, if given, followed by the default scores.
 
-    The default measures are accuracy and balanced accuracy, or R^2 and the mean absolute error. The
-    first measure is the main one. A measure is NaN if the model lacks the required probabilities.
+    The default scores are accuracy and balanced accuracy, or R^2 and the mean absolute error. The
+    first score is the main score. A score is NaN if it requires probabilities that the model does
+    not predict.
     """
     names = dict.fromkeys([score, *_SHOWN[task]] if score else _SHOWN[task])
     without = {"log_loss"} if not held.calibrated else set()
@@ -376,13 +378,12 @@ def validate(
     progress: Progress,
     request: SelectionOptions,
 ) -> Validation:
-    """Score each size in each fold, choose a size if none is given, and score it.
+    """Score each number of columns in each fold; choose one if none is given, and score it.
 
     A model on all columns and a baseline are also scored. If ``size`` is None, :func:`chosen_size`
-    chooses the size, and ``sizes`` must begin with 0, which denotes a constant model. The chosen
-    size is scored by nested selection, where the size for each fold is chosen by the losses on the
-    other folds. This requires no additional fits and is more accurate than inner folds, which have
-    fewer training rows.
+    chooses the size, and ``sizes`` must begin with 0, which denotes a constant model. For an
+    unbiased score, the size for each fold is then chosen by the losses on the other folds. This
+    requires no additional fits, unlike nested cross-validation.
     """
     class_weight = getattr(model, "class_weight", None)
     competitors = _competitors(task, request, model)
@@ -407,7 +408,7 @@ def validate(
         scores = np.array([[measure(one) for one in fold] for fold in by_fold])
 
     def best_size(without: int | None = None) -> int:
-        """Choose the size by the losses on all folds, or on all folds except one."""
+        """Choose the size by the losses on all folds, or on all folds but one."""
         remaining = [fold for fold in range(len(splits)) if fold != without]
         rows = np.concatenate([tests[fold] for fold in remaining])
         return chosen_size(
@@ -421,7 +422,7 @@ def validate(
         )
 
     def calibration(place: int, without: int | None = None) -> tuple[float, float] | None:
-        """Calibrate the probabilities of a size on all folds, or on all folds except one."""
+        """Calibrate the probabilities of a size on all folds, or on all folds but one."""
         parts = [of_sizes[place] for fold, of_sizes in enumerate(by_fold) if fold != without]
         return _calibration(parts, class_weight) if parts and sizes[place] else None
 
@@ -501,10 +502,10 @@ class _Competitor:
 
 
 def errors(held: HeldOut) -> dict[str, Any]:
-    """Compute the calibration, residuals and confusion matrix of held-out rows.
+    """Compute the calibration, residuals and confusion matrix for held-out rows.
 
-    ``calibration`` contains the means of predicted and observed values in ten groups of rows,
-    sorted by prediction. It is available for numeric targets and for the probability of the second
+    ``calibration`` contains the mean predicted and observed values in ten groups of rows with
+    similar predictions. It is available for numeric targets and for the probability of the second
     of two classes. ``residuals`` contains the quantiles of the residuals. ``confusion`` contains
     the number of rows for each true class (first index) and predicted class. All values are
     weighted.
@@ -550,10 +551,10 @@ def costs(
     splits: Splits,
     progress: Progress,
 ) -> dict[str, float]:
-    """Compute how much worse the main measure becomes if a column is removed and the rest refitted.
+    """Compute how much worse the main score becomes if each column is removed from the model.
 
-    The first ``_MAX_COSTS`` columns are removed one at a time. All models use the same folds, and
-    the columns are not selected again.
+    The first ``_MAX_COSTS`` columns are removed one at a time, and the model is refitted to the
+    others. All models use the same folds.
     """
     sign, measure = first_measure(task, request.measure)
 
@@ -573,11 +574,11 @@ def costs(
 def interaction(
     table: Table, task: str, request: SelectionOptions, names: list[str], splits: Splits
 ) -> dict[str, Any] | None:
-    """Return the pair of columns whose product best explains the residuals on held-out rows.
+    """Return the pair of columns whose product is most correlated with held-out residuals.
 
     Only the first ``_MAX_PAIRED`` numeric columns are considered. The result also contains the gain
-    in the main measure due to the product, and is None if there is no pair. Since the pair is
-    chosen and scored on the same rows, the result is only an indication.
+    in the main score if the product is added to the model, and is None if there is no pair. Since
+    the pair is chosen and scored on the same rows, the gain is optimistic.
     """
     whole, (sign, measure) = _part(table, names), first_measure(task, request.measure)
     numbers = [
@@ -669,13 +670,15 @@ def chosen_size(
 ) -> int:
     """Choose a size by the requested rule; see :func:`.choose_size`.
 
-    The result is the first size, 0, unless the best size outperforms a constant model (see
-    :func:`.beats_constant`) or columns are always included.
+    The result is 0, which denotes a constant model, unless the best size outperforms this model
+    (see :func:`.beats_constant`) or ``include`` names columns.
 
     Parameters
     ----------
     sizes : ndarray of shape (n_sizes,)
+        Numbers of columns, beginning with 0.
     losses : ndarray of shape (n_folds, n_sizes)
+        Mean loss of each size on each fold.
     row_losses : ndarray of shape (n_sizes, n_rows)
         Loss of each held-out row at each size.
     request : SelectionOptions
@@ -709,7 +712,7 @@ def _loss(held: HeldOut, score: str | None) -> float:
 
 
 def fitted(model: Any, size: int, table: Table) -> Any:
-    """Fit an estimator of a given size; 0 means a constant model."""
+    """Fit an estimator that selects ``size`` columns; 0 means a constant model."""
     from sklearn.base import clone
 
     options = table.fit_options

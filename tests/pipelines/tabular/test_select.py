@@ -42,6 +42,8 @@ def test_planted_classes(tmp_path, suffix):
     ) == sorted(true)
     signs = {s["name"]: np.sign(s["coefficient"]) for s in record["selected"]}
     assert signs == {"c3": 1, "c7": -1, "c12": 1}
+    steps = ["read", "check", "sizes", "random halves of the rows", "fit"]
+    assert list(record["seconds"]) == steps and min(record["seconds"].values()) >= 0
 
 
 def test_regression_gives_coefficients_in_the_columns_units(tmp_path):

@@ -36,12 +36,12 @@ class FramePair:
     first, second : int
         Indices of the frames.
     is_long : bool
-        Whether the gap between the frames is one of the two longest.
+        Whether the frames are far apart: a quarter or half of the length of the sequence.
     points : ndarray of shape (n,), int
         Indices of the points in the tracks.
     rows : ndarray of shape (n, 4)
         Coordinates x, y in the first frame and x', y' in the second frame, centred in each frame
-        and divided by the common ``scale``, so that distances in the two frames are comparable.
+        and divided by ``scale``, which is the same for both frames.
     scale : float
         Number of pixels per unit of ``rows``.
     """
@@ -55,18 +55,18 @@ class FramePair:
 
     @cached_property
     def moments(self) -> dict[str, np.ndarray]:
-        """Contributions of the points to the fit of each model; see :func:`.geometry.moments`.
+        """Moments of the points for each model; see :func:`.geometry.moments`.
 
-        The dict maps model names to arrays of shape (n, q, q).
+        The keys are the names of the models, and the arrays have shape (n, q, q).
         """
         moments_of = {g.name: moments(g.name, self.rows) for g in GEOMETRIES[:3]}
         return moments_of | {"epipolar": moments_of["affinity"]}  # uses the same products
 
 
 def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
-    """Choose pairs of frames with gaps between a sixteenth and a half of the sequence's length.
+    """Choose pairs of frames from a sixteenth to a half of the sequence apart.
 
-    The first frames of the pairs are evenly spaced.
+    For each gap, the first frames of the pairs are evenly spaced.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
     Returns
     -------
     list of FramePair
-        Pairs of frames, in order of increasing gap. Pairs with fewer than 8 common points are
-        dropped.
+        Pairs of frames, in order of increasing gap. Pairs with fewer than 8 points that are visible
+        in both frames are omitted.
     """
     n_frames = len(coordinates)
     listed: dict[tuple[int, int], bool] = {}
@@ -104,7 +104,7 @@ def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
 
 
 class FramePairs:
-    """Pairs of frames of one sequence, and the kernels of its points.
+    """Pairs of frames of one sequence, and kernels that compare its points [1]_.
 
     Parameters
     ----------
@@ -133,9 +133,9 @@ class FramePairs:
 
     @cached_property
     def moments_of_all(self) -> dict[str, np.ndarray]:
-        """Sums of the moments over the points of each pair; see :func:`.geometry.moments`.
+        """Sums of :attr:`FramePair.moments` over the points of each pair.
 
-        The dict maps model names to arrays of shape (n_pairs, q, q).
+        The keys are the names of the models, and the arrays have shape (n_pairs, q, q).
         """
         return {
             g.name: np.array([pair.moments[g.name].sum(axis=0) for pair in self.pairs])
@@ -144,31 +144,32 @@ class FramePairs:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """Rows of all pairs, concatenated to shape (n, 4)."""
+        """Concatenation of :attr:`FramePair.rows` for all pairs, of shape (n, 4)."""
         return np.concatenate([pair.rows for pair in self.pairs])
 
     @cached_property
     def point_of_row(self) -> np.ndarray:
-        """Index of the point in the tracks for each of the n :attr:`rows`."""
+        """Index of the point in the tracks to which each of the :attr:`rows` refers."""
         return np.concatenate([pair.points for pair in self.pairs])
 
     @cached_property
     def pair_of_row(self) -> np.ndarray:
-        """Index of the pair for each of the n :attr:`rows`."""
+        """Index of the pair of frames to which each of the :attr:`rows` belongs."""
         return np.repeat(np.arange(len(self.pairs)), [len(pair.points) for pair in self.pairs])
 
     @cached_property
     def scale_of_row(self) -> np.ndarray:
-        """Number of pixels per unit of each of the n :attr:`rows`."""
+        """Number of pixels per unit, :attr:`FramePair.scale`, for each of the :attr:`rows`."""
         return np.array([pair.scale for pair in self.pairs], np.float32)[self.pair_of_row]
 
     @cached_property
     def kernels(self) -> dict[str, np.ndarray]:
-        """Kernel of shape (P, P), with a zero diagonal, for each name in ``KERNELS``.
+        """Kernel matrix, of shape (P, P) and with a zero diagonal, for each name in ``KERNELS``.
 
-        An entry is the fraction of hypotheses that two points share, averaged over the pairs of
-        frames in which both points are seen. In a sum of kernels, each kernel is divided by its
-        mean [1]_.
+        A hypothesis is a model fitted to a minimal random subset of the points. Two points share a
+        hypothesis if it is among the best tenth for both. An entry of the kernel of a model is the
+        number of shared hypotheses, as a fraction of that tenth, averaged over the pairs of frames
+        in which both points are seen. In a sum of kernels, each kernel is divided by its mean.
         """
         rng = np.random.default_rng(0)
         subsets = [_subsets(pair.rows, rng) for pair in self.pairs]

@@ -19,10 +19,11 @@ from ....learners.compilation import jit
 
 
 class Geometry(NamedTuple):
-    """Properties of a model.
+    """Properties of a geometric model of the motion between two frames.
 
-    The properties are the number of points in a minimal fit, the number of equations per point, the
-    number of parameters, and the dimension of the manifold in 4-D.
+    They are the number of points that determine the model, the number of equations per point, the
+    number of parameters, and the dimension of the manifold that the model defines in the 4-D space
+    of the coordinates x, y, x', y'.
     """
 
     name: str
@@ -42,20 +43,20 @@ _TINY = 1e-12
 
 
 def moments(name: str, rows: np.ndarray) -> np.ndarray:
-    """Compute the contribution of each point to the least-squares problem of a model.
+    """Compute each point's contribution to the normal matrix of a least-squares fit.
 
     Parameters
     ----------
     name : str
-        Name of the model.
+        Name of the model: "affinity", "homography", "fundamental" or "epipolar".
     rows : ndarray of shape (n, 4)
-        Points in two frames, roughly standardised.
+        Coordinates x, y, x', y' of the points, approximately standardised.
 
     Returns
     -------
     ndarray of shape (n, q, q)
-        Contributions. q is 5 for the affine models (products of (z, 1)) and 9 for the other two
-        models. The sum over the points is an input of :func:`fit`.
+        Contributions, which :func:`fit` expects to be summed over the points of a motion. The size
+        q is 5 for the affine models "affinity" and "epipolar", and 9 for the other two models.
     """
     x, y, x2, y2 = rows.T
     one, zero = np.ones(len(rows)), np.zeros(len(rows))
@@ -71,20 +72,21 @@ def moments(name: str, rows: np.ndarray) -> np.ndarray:
 
 
 def fit(name: str, sums: np.ndarray) -> np.ndarray:
-    """Fit models by least squares, given sums of moments.
+    """Fit several models of one type by least squares, given sums of moments.
 
     Parameters
     ----------
     name : str
-        Name of the model.
+        Name of the model: "affinity", "homography", "fundamental" or "epipolar".
     sums : ndarray of shape (m, q, q)
-        Sums of :func:`moments` over the points of each fit.
+        Sum of :func:`moments` over the points of each of m fits.
 
     Returns
     -------
     ndarray of shape (m, r, q)
-        Unit vectors. The number r per model is 2 for the affinity and 1 for the other models. For
-        the affine models, the last entry is the offset.
+        Fitted models, each given by r vectors: two for "affinity", and one for the other models.
+        The vectors have unit length, without the last entry for the affine models, which is the
+        offset.
     """
     if name in ("homography", "fundamental"):
         return np.linalg.eigh(sums)[1][:, :, 0][:, None, :]
@@ -98,23 +100,24 @@ def fit(name: str, sums: np.ndarray) -> np.ndarray:
 
 
 def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Compute the distances of points from models.
+    """Compute the distance of each point from each model.
 
-    The distances are orthogonal distances in 4-D for the affine models and Sampson distances for
-    the others.
+    Distances from the affine models are orthogonal distances in 4-D, and those from the other
+    models are Sampson distances.
 
     Parameters
     ----------
     name : str
-        Name of the model.
+        Name of the model: "affinity", "homography", "fundamental" or "epipolar".
     models : ndarray of shape (m, r, q)
         Models from :func:`fit`.
     rows : ndarray of shape (n, 4)
+        Coordinates x, y, x', y' of the points.
 
     Returns
     -------
     ndarray of shape (m, n), float32
-        Distances in units of the rows.
+        Distances, in the same units as ``rows``.
     """
     if name == "homography":
         return _homography_distances(np.ascontiguousarray(models[:, 0]), np.ascontiguousarray(rows))
@@ -131,15 +134,16 @@ def own_distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray
     Parameters
     ----------
     name : str
-        Name of the models.
+        Name of the model, as in :func:`distances`.
     models : ndarray of shape (n, r, q)
         Models from :func:`fit`.
     rows : ndarray of shape (n, 4)
+        Coordinates x, y, x', y' of the points.
 
     Returns
     -------
     ndarray of shape (n,), float32
-        Distances in units of the rows.
+        Distances, in the same units as ``rows``.
     """
     if name not in ("homography", "fundamental"):
         apart = np.einsum("nrq,nq->nr", models[:, :, :4], rows) + models[:, :, 4]

@@ -36,14 +36,15 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
     Parameters
     ----------
     segmentations : sequence of ndarray of shape (P,), int
+        Motion of each point, in each segmentation.
 
     Returns
     -------
     members : ndarray of shape (n_motions, P), bool
-        Members of each motion. Row 0 contains all points, and each of the other rows is a distinct
-        motion.
+        Mask of the points of each motion. Row 0 contains all points, and each other row is a
+        distinct motion.
     rows : list of ndarray of shape (K,), int
-        Rows of each segmentation's motions, in the order of their sorted labels.
+        For each segmentation, the indices of the rows that contain its motions, sorted by label.
     """
     members = [np.ones(len(segmentations[0]), bool)]
     known = {members[0].tobytes(): 0}
@@ -64,22 +65,24 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
 def fit_measures(
     pairs: FramePairs, segmentations: Sequence[np.ndarray]
 ) -> tuple[Callable[[str, str], np.ndarray], np.ndarray]:
-    """Compute residuals and rivals for each model and range of frame gaps, and the GRIC.
+    """Compute the likelihood features of segmentations from models fitted to their motions.
 
     Parameters
     ----------
     pairs : FramePairs
+        Pairs of frames of the sequence.
     segmentations : sequence of ndarray of shape (P,), int
+        Motion of each point, in each segmentation.
 
     Returns
     -------
     measures : callable
-        Function that returns, given the names of a model and of a range of frame gaps, an array of
-        shape (n_segmentations, 13): ``RESIDUALS`` (averages on a logarithmic scale), followed by
-        ``RIVALS``.
+        Function that takes the name of a model and the name of a range of frame gaps (from
+        ``RANGES``), and returns an array of shape (n_segmentations, 13) with the features
+        ``RESIDUALS`` (averages on a logarithmic scale), followed by ``RIVALS``.
     gric : ndarray of shape (n_segmentations, 3, 5)
-        Mean geometric robust information criterion of Torr per observation in each range, for each
-        model and for the best model of each motion.
+        Torr's geometric robust information criterion (GRIC) per observation, for each range of
+        frame gaps and each model. The last column is for the best model of each motion.
     """
     members, rows = motions_of(segmentations)
     table = np.full((len(rows), max(len(motions) for motions in rows)), -1)
@@ -123,14 +126,16 @@ def fit_measures(
 
 
 def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]:
-    """Sum the moments of motions in each pair of frames.
+    """Sum the moments over the points of each motion, in each pair of frames.
 
-    The sums for a union of motions are the totals of the sums for its parts.
+    The sums for a union of disjoint motions are obtained by adding the sums for these motions.
 
     Parameters
     ----------
     pairs : FramePairs
+        Pairs of frames of the sequence.
     members : ndarray of shape (n_motions, P), bool
+        Mask of the points of each motion.
 
     Returns
     -------
@@ -147,14 +152,16 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
 
 
 def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
-    """Compute the GRIC of each motion for its best model, summed over the pairs of frames.
+    """Compute the GRIC of the best model of each motion, summed over the pairs of frames.
 
-    A model is not fitted if its parameters alone cost more than the best model so far.
+    A model is not fitted if the penalty for its parameters alone exceeds the lowest GRIC so far.
 
     Parameters
     ----------
     pairs : FramePairs
+        Pairs of frames of the sequence.
     members : ndarray of shape (n_motions, P), bool
+        Mask of the points of each motion.
     sums : dict of str to ndarray of shape (n_motions, n_pairs, q, q)
         Sums from :func:`moment_sums`.
 
@@ -289,12 +296,14 @@ def _gric(
 def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamental") -> np.ndarray:
     """Compute the distance of each point from the model of its motion.
 
-    The distance is the upper quartile over the frame pairs. The model is fitted to the three
-    quarters of the motion's points with the smallest distances.
+    The result is the upper quartile of the distances in all pairs of frames. For robustness, each
+    model is fitted to those three quarters of the points of a motion that have the smallest
+    distances.
 
     Parameters
     ----------
     pairs : FramePairs
+        Pairs of frames of the sequence.
     labels : ndarray of shape (P,), int
         Motion of each point, from 0 to K - 1.
     name : str, default "fundamental"
@@ -329,16 +338,17 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
 
 
 def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
-    """Compute the ``CUTS`` of segmentations from a kernel.
+    """Compute the prior features of segmentations, ``CUTS``, from a kernel.
 
-    The measures are the normalised cut of each motion, and fractions of nearest neighbours that
-    belong to other motions.
+    The features are the mean normalised cut over the motions and, for several k, the fraction of
+    the k nearest neighbours of a point that belong to another motion.
 
     Parameters
     ----------
     kernel : ndarray of shape (P, P)
-        Non-negative kernel with a zero diagonal. Points without neighbours are dropped.
+        Non-negative kernel with a zero diagonal. Points whose row is zero are ignored.
     segmentations : sequence of ndarray of shape (P,), int
+        Motion of each point, in each segmentation.
 
     Returns
     -------

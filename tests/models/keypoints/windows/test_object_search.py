@@ -11,6 +11,7 @@ from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.instances.assembly import Candidates
 from annealed.models.keypoints.instances.instance_finder import MAX_INSTANCES, RefinedShape
+from annealed.models.keypoints.instances.shape_models import RigidModel, pose_of
 from annealed.models.keypoints.windows.object_search import WHOLE, ObjectSearch, level_at
 from annealed.models.keypoints.windows.window_models import FaceCascade
 from annealed.pipelines.keypoints.detect import sample_photograph
@@ -158,6 +159,19 @@ def test_whole_objects_are_refined_from_several_shapes_that_share_their_support(
     ]
     assert [shape.support for shape in finder.share_support(shapes)] == [5.0, 5.0, 2.0]
     assert load_model("faces").finder.share_support(shapes) is shapes
+
+
+def test_the_pose_of_points_in_a_plane_is_their_rotation():
+    finder = load_model("faces").finder
+    flat = RigidModel(finder.assembler.rigid.points * [1, 1, 0])
+    points = 20 * np.exp(0.3j) * (flat.points @ [1, 1j, 0])[len(finder.anchors) :]
+    finder = replace(
+        finder,
+        assembler=replace(finder.assembler, rigid=flat),
+        regressor=replace(finder.regressor, mean=flat.points[len(finder.anchors) :, :2]),
+    )
+    moved = points + np.random.default_rng(0).normal(size=len(points))
+    np.testing.assert_allclose(finder._pose(moved), pose_of(finder.rigid.fit(moved)[0]), atol=1e-6)
 
 
 def test_whole_objects_that_do_not_resemble_a_face_are_dropped():

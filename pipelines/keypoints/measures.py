@@ -67,8 +67,8 @@ def judge(
 
     In order of decreasing score, a detection is a hit if it is within the tolerance of a visible
     keypoint that has not been hit. A detection is false if its distance from every keypoint exceeds
-    the tolerance and is at least `NEAR`. A detection is neither a hit nor false in all other cases,
-    in a box to ignore, and near a hidden keypoint.
+    the tolerance and is at least `NEAR`. All other detections, and those in a box to ignore or near
+    a hidden keypoint, are neither hits nor false.
 
     Parameters
     ----------

@@ -139,7 +139,7 @@ def read_rows(
 
 
 def read_test(path: Path, table: Table, request: Request) -> Table:
-    """Read test rows, with target and weights, from another file, and encode them like a table.
+    """Read test rows, with target and weights, from another file, and encode them like ``table``.
 
     Raises
     ------

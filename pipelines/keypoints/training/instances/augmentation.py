@@ -43,7 +43,7 @@ class AugmentationSettings:
     outlier_error : float
         Standard deviation of the simulated detection errors of outliers.
     incomplete : float
-        Fraction of the initial shapes that are computed without some of the anchors.
+        Fraction of the initial shapes that are completed from only some of the anchors.
     turned, scaled, shifted : float
         Standard deviations of the random rotation (in radians), log scale and shift of the initial
         shape.

@@ -29,9 +29,9 @@ def with_order(
     The separation of a set of features is the difference between the two class means of their
     summed responses, divided by the square root of the sum of the two class variances. Each
     successive feature is chosen to maximise the separation on an evenly spaced subset of the
-    windows, which are given as patches of shape (n, 26, 26, 3). In the result, ``plain`` Haar
-    features precede all other features, the scores are the same up to rounding, and the rejection
-    thresholds are reset so that no window is rejected.
+    windows, which are given as patches of shape (n, 26, 26, 3). In the result, the first ``plain``
+    features are Haar features, the scores are the same up to rounding, and the rejection thresholds
+    are reset so that no window is rejected.
     """
     responses = []
     for patches in (positives, negatives):

@@ -119,7 +119,7 @@ class TrainingJob:
     def completed(
         self, made: dict[str, Model], mirrored: Callable[[Model], Model]
     ) -> dict[str, Model]:
-        """Return the parts trained for some keypoints, and their mirror images for the others."""
+        """Return a model for each keypoint: the trained one or a mirror image of its opposite's."""
         return {
             name: made[name] if name in made else mirrored(made[self.schema.opposite[name]])
             for name in self.keypoints
@@ -204,7 +204,7 @@ class ClassifierTraining:
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:
-        """Return the argument ``candidates`` of `sample_view`; None means all windows."""
+        """Return the function that is passed to `sample_view` as ``candidates``."""
         return None
 
     def cascade(

@@ -87,7 +87,7 @@ class TrainingSettings(WindowFitSettings):
         Range of reference lengths, in pixels of a pyramid level. Windows near the keypoints of
         faces in this range are positives. The range determines `reference_length`.
     enlarged : float
-        Factor, from 1 to 4, by which photographs are enlarged to detect smaller faces.
+        Factor, from 1 to 4, by which photographs are enlarged to detect faces below this range.
     positive_radius : float
         Maximum distance between a positive window and the keypoint, in pixels of the level.
     negative_distance : float

@@ -268,7 +268,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
 def print_answer(
     record: Any, as_json: bool, title: str, columns: Mapping[str, str] | Sequence[str]
 ) -> None:
-    """Print a record as JSON, or its rows as a table.
+    """Print a record as JSON if ``as_json`` is set, and otherwise its rows as a table.
 
     ``columns`` contains the keys of the rows, or maps keys to column titles. The rows are either
     the record itself or its entry ``rows``.
@@ -348,7 +348,7 @@ def number_or_auto(option: str, text: str | int) -> int | None:
 
 
 def load_model_of(kind: str, name: str) -> Any:
-    """Load a shipped model by name or another model by path, and check its kind."""
+    """Load a shipped model by name or another model by path, and check that it is a ``kind``."""
     from ..models import load_model
 
     model = load_model(name)

@@ -9,8 +9,8 @@ import sys
 def main() -> None:
     """Run the command line; this is the entry point of the script ``annealed``.
 
-    Once the first import is complete, an interrupt prints one line and exits with code 130. After
-    the last output, an interrupt has no effect.
+    An interrupt during a command prints one line and exits with code 130. After the last output,
+    an interrupt has no effect.
     """
     # module contents are never garbage, and collecting them takes a tenth of a second
     gc.set_threshold(50_000, 20, 50)

@@ -27,8 +27,8 @@ app = new_app(help="Detect keypoints of faces: eyes, nose, mouth, ears and chin.
 @command_of(app)
 @with_options(run_detection, model=["faces"])
 def detect(run: Callable[[str], None]) -> None:
-    """Detect facial keypoints in photographs and videos. Without INPUT, a sample photograph is
-    used.
+    """Detect facial keypoints in photographs and videos. The default INPUT is a
+    sample photograph.
 
     \b
     Examples:
@@ -92,7 +92,7 @@ def train(
 @with_options(run_evaluation, model="faces", measure="ap")
 def evaluate(run: Callable[[str], None]) -> None:
     """Evaluate detections against annotations by average precision, for each keypoint, tolerance
-    and source.
+    and image source.
 
     \b
     Examples:

@@ -74,7 +74,8 @@ Threads = Annotated[
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
     """Return the paths of images without objects.
 
-    These images are in the given folder or in the subfolder ``background`` of the data.
+    These are the images in ``folder`` or, by default, in the subfolder ``background`` of the data
+    folder ``beside``, if it exists.
     """
     default = None if beside is None else beside / "background"
     return (
@@ -224,7 +225,7 @@ def frames(
     n: Annotated[int, Option("--n", metavar="N", help="Number of frames.")] = 50,
     quiet: Quiet = False,
 ) -> None:
-    """Write the frames of a video that differ most, for labelling, and print their paths.
+    """Extract the most diverse frames of a video for labelling, and print their paths.
 
     \b
     Examples:

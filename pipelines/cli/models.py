@@ -54,7 +54,7 @@ def convert(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Convert a model to the current file format with a checksum, without changing its predictions.
+    """Convert a model to the current file format, which has a checksum. Predictions do not change.
 
     \b
     Examples:
@@ -85,7 +85,7 @@ def show(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Show the model card and the header of a model, with its settings, training and scores.
+    """Show the card and header of a model, including its settings, training data and scores.
 
     \b
     Examples:

@@ -219,8 +219,8 @@ def evaluate(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate methods by ten-fold cross-validation over videos, in the layout of Table VII of the
-    paper.
+    """Evaluate methods by ten-fold cross-validation over videos, in the layout of Table VII of
+    Barbu et al. (2017).
 
     \b
     Examples:

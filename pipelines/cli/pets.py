@@ -118,7 +118,7 @@ def classify(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Classify photographs, and print the probability of the predicted class.
+    """Classify photographs, and print the predicted class and its probability.
 
     \b
     Examples:

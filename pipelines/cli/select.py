@@ -317,7 +317,7 @@ def export(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Export a model of a table to SQL, ONNX, C, JSON, a spreadsheet or CSV.
+    """Export a tabular model to SQL, ONNX, C, JSON, a spreadsheet or CSV.
 
     \b
     Examples:

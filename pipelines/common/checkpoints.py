@@ -166,7 +166,7 @@ def append(path: Path, file: Any, line: bytes) -> None:
 
 
 def check_header(path: Path | None, line: bytes, made_from: dict[str, Any]) -> None:
-    """Check that the first line is a header with the same format, settings and data."""
+    """Check that the first line is a header with the format, settings and data of this run."""
     try:
         header = json.loads(line)
     except ValueError:
@@ -218,9 +218,9 @@ def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) 
 
 
 def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
-    """Return whether a part of a training run exists.
+    """Return whether the file with a part of a training run exists.
 
-    A part is a file whose header contains ``made_from``, or a model file with
+    It is a file whose header contains ``made_from``, or a model file with
     ``info["made_from"]``.
 
     A ValueError is raised if the file is damaged or was created with different settings or data.

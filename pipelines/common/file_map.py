@@ -33,9 +33,10 @@ TIMEOUT = 10.0  # seconds to wait for a scheduler (heuristic)
 def by_processes(n_jobs: int = 1) -> FileMap:
     """Return a function that maps over items in parallel processes, at most one per core.
 
-    Each process has a copy of the model. Threads are not used, since they would block one another
-    in Python code, which takes a third of the detection time. Only a few items are read ahead. The
-    results do not depend on ``n_jobs``.
+    The returned function takes a function, a model and the items, and yields the results of
+    ``function(model, item)`` in the order of the items. Each process has a copy of the model.
+    Threads are not used, since they would block one another in Python code. Only a few items are
+    read ahead. The results do not depend on ``n_jobs``.
 
     Parameters
     ----------
@@ -63,9 +64,10 @@ def by_processes(n_jobs: int = 1) -> FileMap:
 def by_dask(address: str) -> FileMap:
     """Return a function that maps over items on the workers of a Dask cluster.
 
-    The workers read the files. The model is sent once and passed on from worker to worker. Each
-    worker processes one item at a time. If a worker dies, another worker repeats its item. Relative
-    file names refer to the working directory of the current process if this directory exists on the
+    The returned function has the same arguments as that of :func:`by_processes`. The workers read
+    the files. The model is sent to one worker and passed on from worker to worker. Each worker
+    processes one item at a time. If a worker dies, another worker repeats its item. Relative file
+    names refer to the working directory of the current process if this directory exists on the
     worker.
 
     Parameters
@@ -157,7 +159,9 @@ def resolve_jobs(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs
 
 
 def map_items(file_map: FileMap, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-    """Apply ``work`` to ``items`` with a mapping function; the function and items are sent once.
+    """Apply ``work`` to ``items`` with a mapping function.
+
+    The function and the items are sent to the workers once, and not again for each item.
 
     Examples
     --------

@@ -13,10 +13,10 @@ _THUMBNAIL = 32, 24  # width and height in pixels
 
 
 def different_frames(video: Path, n: int) -> list[int]:
-    """Return the numbers, starting at 0, of up to n frames that differ most.
+    """Return the numbers, starting at 0, of up to n frames that differ most from one another.
 
-    The grey thumbnails of these frames are nearest to the centres of n clusters. If the video has
-    fewer than n distinct frames, fewer numbers are returned.
+    Grey thumbnails of all frames are grouped into n clusters, and the frame nearest to each cluster
+    centre is chosen. Fewer numbers are returned if fewer than n frames are distinct.
 
     Raises
     ------

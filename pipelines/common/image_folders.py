@@ -19,7 +19,7 @@ IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
 
 def list_images(folder: str | Path) -> list[Path]:
-    """List the image files in a folder by name, or raise a ValueError if there are none."""
+    """List the image files in a folder in order of name, or raise a ValueError if none exist."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
@@ -65,7 +65,7 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
         in folders and files that match a pattern are listed in alphabetical order, so that runs are
         reproducible.
     leave_out : sequence of path or None
-        Output folders, whose files are excluded from the results of folders and patterns.
+        Output folders, whose files are excluded if they are found in a folder or match a pattern.
 
     Returns
     -------

@@ -40,22 +40,22 @@ class AnnotatedImage:
     ----------
     path : Path
         Image file.
-    instances : ndarray of shape (n_faces, n_keypoints, 2)
+    instances : ndarray of shape (n_objects, n_keypoints, 2)
         Coordinates x, y of the schema's keypoints for each object; NaN if a point is not annotated.
-    visible : ndarray of shape (n_faces, n_keypoints), bool
+    visible : ndarray of shape (n_objects, n_keypoints), bool
         Whether each point is visible; False for hidden points and points that are not annotated.
     ignore : ndarray of shape (n_boxes, 4)
-        Boxes x0, y0, x1, y1 that may contain unannotated faces.
-    landmarks : ndarray of shape (n_faces, n_landmarks, 2) or None
+        Boxes x0, y0, x1, y1 that may contain unannotated objects.
+    landmarks : ndarray of shape (n_objects, n_landmarks, 2) or None
         Coordinates x, y of the schema's landmarks, if they are annotated.
     origin : str, default ""
         Collection to which the photograph belongs. If it is empty, the collection is derived from
         the file name.
     schema : Schema
         Schema of the points; by default, the schema of faces.
-    boxes : ndarray of shape (n_faces, 4) or None
+    boxes : ndarray of shape (n_objects, 4) or None
         Boxes x0, y0, x1, y1 of the objects, if they are annotated.
-    areas : ndarray of shape (n_faces + n_boxes,) or None
+    areas : ndarray of shape (n_objects + n_boxes,) or None
         Areas of the objects and of the boxes to ignore, in square pixels, if they are annotated.
     crowds : ndarray of shape (n_boxes,) or None
         Whether each box to ignore may contain several objects; by default, true for all boxes.
@@ -96,7 +96,7 @@ class AnnotatedImage:
 
     @property
     def points(self) -> np.ndarray:
-        """Points that are refined together, as a complex array of shape (n_faces, n).
+        """Points of each object to be refined, as a complex array of shape (n_objects, n).
 
         They are the landmarks or, if there are no landmarks, the keypoints. Points that are not
         annotated are NaN.
@@ -167,7 +167,8 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
     The schema is read from a given file or from the file ``schema.toml`` in the folder of the
     annotations. If neither exists, it is derived from the annotations: names that differ only in
     ``left`` and ``right`` are mirror pairs, and the reference length is computed from the boxes. A
-    one-line ValueError is raised if the schema is invalid or the file contains several categories.
+    one-line ValueError is raised if the schema is invalid, or if ``category`` is None and the
+    annotations contain several categories.
     """
     if file is not None or (folder / "schema.toml").is_file():
         return read_schema(file or folder / "schema.toml")
@@ -225,11 +226,11 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
     In the first two formats, a file ``ignore.csv`` (image, x0, y0, x1, y1) can list boxes that may
     contain unannotated faces.
 
-    In nested folders, the name of the top folder is used as the collection of the photograph. If
-    the photograph ``NAME.jpg`` shows several faces, their files are named ``NAME_1.pts``,
-    ``NAME_2.pts`` and so on. The photograph may also be copied to ``NAME_1.jpg``, ``NAME_2.jpg``
-    and so on, as in AFW; identical copies are merged. The ``.pts`` format supports only faces. A
-    ValueError that names the file is raised if a file is invalid.
+    The ``.pts`` format supports only faces. In nested folders, the collection to which a photograph
+    belongs is the name of its top-level subfolder. If the photograph ``NAME.jpg`` shows several
+    faces, the ``.pts`` files are named ``NAME_1.pts``, ``NAME_2.pts`` and so on. The photograph may
+    also be copied to ``NAME_1.jpg``, ``NAME_2.jpg`` and so on, as in AFW; identical copies are
+    merged. A ValueError that names the file is raised if a file is invalid.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -333,7 +334,8 @@ def read_boxes(
     """Read the boxes of each image from a CSV file with the columns image, x0, y0, x1 and y1.
 
     A ValueError that names the file and the line is raised if the file is invalid or ``is_known``
-    is false for an image. ``known`` is the message's description of known images.
+    is false for an image. In the latter case, the message is "image=... is not" followed by
+    ``known``.
     """
     boxes: dict[str, list[list[float]]] = {}
     for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
@@ -470,7 +472,7 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
     """Read the annotation file in a folder, and return its path and its content as COCO keypoints.
 
     ``folder`` may also be the file itself. The function also returns a dict of the categories with
-    keypoints, by id. A ValueError that names the file is raised if it is invalid.
+    keypoints, by id. A ValueError that names the file is raised if the file is invalid.
     """
     files = [[folder]] if folder.is_file() else [sorted(folder.glob(name)) for name in _FILES]
     paths = next(filter(None, files), [])

@@ -69,7 +69,10 @@ class FileDetections:
         return [self, *self.others]
 
     def record(self, landmarks: bool = False) -> dict:
-        """Return the JSON object that the command line prints, optionally with all points."""
+        """Return the JSON object that the command line prints.
+
+        If ``landmarks`` is set, it contains all points of the objects.
+        """
         if self.error is not None or self.size is None:
             return {"image": self.image, "error": self.error}
         width, height = self.size
@@ -109,12 +112,13 @@ def detect_files(
 ) -> Iterator[FileDetections]:
     """Detect keypoints in image files, in order; an invalid file yields a result with an error.
 
-    Without files, the sample photograph is used. ``file_map`` determines where the detection runs,
-    by default in the current process, and does not affect the results. If ``plain`` is true, as by
-    default for few photographs, no code is compiled, and results differ in the last digits. If
-    ``keep_pixels`` is false, results do not include the photographs, so other processes do not have
-    to send them. ``boxes`` maps file names to the boxes of known objects. If there are several
-    detectors, the result of the first one contains the results of the others.
+    If ``images`` is empty, the sample photograph is used. ``file_map`` determines where the
+    detection runs, by default in the current process, and does not affect the results. If ``plain``
+    is true (the default for a small number of photographs), no code is compiled, and the results
+    may differ in the last digits from those of compiled code. If ``keep_pixels`` is false, results
+    do not include the photographs, so other processes do not have to send them. ``boxes`` maps file
+    names to the boxes of known objects. If there are several detectors, the result of the first one
+    contains the results of the others.
     """
     plain = are_few(images) if plain is None else plain
     work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
@@ -172,7 +176,7 @@ def detect_file(
 
 
 def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
-    """Return the detections and instances, and the duration in seconds without compilation."""
+    """Return the detections and instances, and the time in seconds, excluding compilation."""
     start, compiled = time.perf_counter(), seconds_compiling()
     result = process(*inputs)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)

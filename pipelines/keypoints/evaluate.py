@@ -72,8 +72,8 @@ class Evaluation:
     Attributes
     ----------
     rows : list of dict
-        One row per keypoint, source and tolerance, with the keys in `COLUMNS`. ``threshold`` and
-        the columns after it refer to the default threshold of the detector.
+        One row per keypoint, source (collection of photographs) and tolerance, with the keys in
+        `COLUMNS`. Values from ``threshold`` onwards refer to the default threshold of the detector.
     images : list of AnnotatedImage
         Photographs that could be read.
     judged : dict of (keypoint, tolerance) to list of MatchedDetections
@@ -89,8 +89,8 @@ class Evaluation:
         Average precision by size and pose of the faces, with one row per subset, keypoint and
         tolerance.
     reliability : list of dict
-        Proportion of hits in each bin of probabilities at a tolerance of 10%, for all keypoints
-        together; empty if instances are not assembled. See
+        Proportion of detections in each probability bin that are within 10% of the reference
+        length of a keypoint, for all keypoints together; empty if instances are not assembled. See
         :func:`~annealed.pipelines.keypoints.measures.reliability`.
     errors : list of str
         One-line error message for each unreadable photograph.

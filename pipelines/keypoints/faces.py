@@ -18,9 +18,10 @@ _TURNED_AWAY = 0.06
 
 
 def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read the 9 keypoints of a face, their visibility, and its 68 landmarks from a file.
+    """Read the 9 keypoints of a face, their visibility and the 68 landmarks from a file.
 
-    ``size`` contains the width and height of the image. The first axis of each array has length 1.
+    ``size`` contains the width and height of the image; keypoints outside the image are not
+    visible. The first axis of each array has length 1.
     """
     try:
         body = path.read_text().split("{", 1)[1].split("}", 1)[0]

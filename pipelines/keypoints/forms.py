@@ -43,7 +43,7 @@ _CROP = 1.2  # side of an object's crop relative to the larger side of its box (
 
 
 def columns_of(keypoints: Iterable[str], n_landmarks: int = 0, category: bool = False) -> list[str]:
-    """Return the column names of the table, including the category if requested.
+    """Return the column names of the table of detections, including the category if requested.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def columns_of(keypoints: Iterable[str], n_landmarks: int = 0, category: bool = 
 
 
 def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row of the table for each object in a JSON record, without unknown values."""
+    """Yield the known values of a row of the table of detections for each object in a record."""
     # bytes that are not valid UTF-8 are escaped
     source = record["image"].encode(errors="backslashreplace").decode()
     of_image: dict[str, Any] = {
@@ -112,7 +112,7 @@ def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> p
 
 
 def write_table(path: Path, records: Iterable[dict[str, Any]], columns: Sequence[str]) -> None:
-    """Write the table, which has one row per face, as .csv or .parquet.
+    """Write the table of detections, which has one row per face, as .csv or .parquet.
 
     An existing file is replaced atomically.
     """
@@ -241,7 +241,7 @@ class Forms:
     Parameters
     ----------
     table : path or None
-        Path of the table (.csv or .parquet), which has one row per face.
+        Path of the table of detections (.csv or .parquet), which has one row per face.
     coco : path or None
         Path of the COCO keypoint file (.json).
     crops : path or None

@@ -31,6 +31,9 @@ UNNAMED = "object"  # category of objects without a category
 def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
     """Convert parts of objects to the content of a COCO keypoint file.
 
+    A part is a tuple of the file name, an identifier of the object, a label, and the values of a
+    point (x, y, visibility) or a box (x, y, width, height). The values may be empty.
+
     A ValueError is raised if an object has two points with the same name.
     """
     files: dict[str, dict[Any, dict[str, Any]]] = {}
@@ -70,7 +73,7 @@ def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
 
 
 def read_file(path: Path, folder: Path) -> dict[str, Any] | list[Part]:
-    """Return the content of a COCO file, or the parts of the objects in any other file."""
+    """Return the content of a COCO file or, for any other file, parts as in :func:`as_coco`."""
     read = {".xml": _cvat, ".csv": _deeplabcut, ".yaml": _yolo}.get(path.suffix)
     if read is not None:
         return list(read(path, folder))

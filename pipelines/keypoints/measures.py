@@ -40,7 +40,7 @@ class MatchedDetections:
     score : ndarray of shape (n,)
         Scores in decreasing order.
     outcome : ndarray of shape (n,), int8
-        ``HIT``, ``NEITHER`` or ``FALSE``.
+        ``HIT``, ``NEITHER`` or ``FALSE``; see :func:`judge`.
     face : ndarray of shape (n,), int
         Index of the face whose point was hit; -1 for other detections.
     n_points : int
@@ -65,6 +65,11 @@ def judge(
 ) -> MatchedDetections:
     """Classify each detection of a keypoint in an image as a hit, as false, or as neither.
 
+    In order of decreasing score, a detection is a hit if it is within the tolerance of a visible
+    keypoint that has not been hit. A detection is false if its distance from every keypoint exceeds
+    the tolerance and is at least `NEAR`. All other detections, and those in a box to ignore or near
+    a hidden keypoint, are neither hits nor false.
+
     Parameters
     ----------
     xy, score : array-like of shape (n, 2) and (n,)
@@ -76,7 +81,7 @@ def judge(
     ignore : array-like of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1 that may contain unannotated faces.
     tolerance : float
-        Maximum distance of a hit, in reference lengths.
+        Maximum distance between a hit and the keypoint, in reference lengths.
     """
     scores = np.asarray(score, float)
     order = np.argsort(-scores, kind="stable")[:MAX_DETECTIONS]
@@ -189,7 +194,7 @@ def curve(score: ArrayLike, outcome: ArrayLike, n_points: int) -> Curve:
 
 
 def pooled(judged: list[MatchedDetections]) -> Curve:
-    """Compute the precision-recall curve of all images together."""
+    """Compute the precision-recall curve for all images together."""
     score, outcome = (
         np.concatenate([[], *(getattr(j, part) for j in judged)]) for part in ("score", "outcome")
     )
@@ -252,8 +257,9 @@ def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int
 
     The result has shape (n_objects, n_keypoints). Distances are relative to the square root of the
     box area. They are infinite for objects without a match and NaN for hidden or unknown points.
-    Objects are matched one to one in order of increasing mean error, which must be below 0.4. The
-    number of detected objects without a match is also returned.
+    Objects are matched one to one in order of increasing mean error, which must be below four times
+    `TOLERANCE`. The function also returns the number of detected objects that have no match and
+    whose centres are outside the boxes to ignore.
     """
     visible = image.visible & np.isfinite(image.instances).all(axis=2)
     errors, distance = np.where(visible, np.inf, np.nan), distances(image, detected)
@@ -304,8 +310,8 @@ def similarities(image: AnnotatedImage, detected: Objects) -> np.ndarray:
     """Compute the object keypoint similarity of detected objects.
 
     Each detected object is compared with the annotated objects and the ignore boxes, so the result
-    has shape (n_objects + n_boxes, n_detected). For an ignore box, distances are measured to a box
-    of three times its size.
+    has shape (n_objects + n_boxes, n_detected). An ignore box is enlarged to three times its width
+    and height; points inside the enlarged box have a distance of 0.
     """
     known = np.isfinite(image.instances).all(axis=2)
     low, high = image.ignore[:, None, None, :2], image.ignore[:, None, None, 2:]

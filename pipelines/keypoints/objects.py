@@ -118,11 +118,12 @@ def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
 
 
 def rotate_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """Return an image for each object, rotated so that the object is aligned with the mean shape.
+    """Return images for each object, rotated so that the object is aligned with the mean shape.
 
-    The alignment is accurate to half the step between the searched rotations. Other objects in the
-    image are ignored. If the reference length is not defined as the distance between two points,
-    the reference length of the mean shape is used.
+    A random rotation of at most 15 degrees is added, since the detector searches images at
+    intervals of 30 degrees. There are one or two images per object, depending on the number of
+    objects. Other objects in the image are ignored. If the reference length is not defined as the
+    distance between two points, the reference length of the mean shape is used.
     """
     shape, made = _shape_of(images, Path("annotations")), []
     copies = 1 if sum(len(image.instances) for image in images) >= _MANY_OBJECTS else 2

@@ -118,11 +118,12 @@ def detect_video(
     """Detect keypoints in every N-th frame of a video file or camera.
 
     ``source`` is a video file or the number of a camera. The overlay (.mp4) contains all frames,
-    each with the latest detections, and is a valid video even if the iteration is stopped early. By
-    default, ``roll`` is 0, so that frames without a face are searched only once. Faces are tracked
-    and people are numbered by
-    :class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`, unless all candidates or
-    no faces are requested. ``smooth`` is the cut-off frequency in Hz for smoothing the points
+    each with the latest detections, and is a valid video even if the iteration is stopped early. In
+    the default options, ``roll`` is 0, so that frames without a face are searched only once. Faces
+    are tracked and people are numbered by
+    :class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`, unless the options set a
+    ``threshold``, a ``min_probability`` of 0, or the assembly "none". ``smooth`` is the cut-off
+    frequency in Hz for smoothing the points
     (:mod:`~annealed.models.keypoints.instances.smoothing`), "auto" for
     :data:`~annealed.models.keypoints.instances.smoothing.DEFAULT_CUTOFF`, or "off". Points in a
     file are smoothed using earlier and later frames, and points from a camera using only earlier

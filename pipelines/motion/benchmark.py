@@ -63,11 +63,13 @@ class Benchmark:
     Attributes
     ----------
     sets : dict of str to list of CandidateSet
-        For each name in ``FAMILY_SETS``, a list with one set per sequence.
+        Candidates of each sequence, by the name of the candidate families in ``FAMILY_SETS``.
     n_motions : ndarray of shape (n_sequences,)
+        Number of motions in each sequence.
     seconds : ndarray of shape (n_sequences,)
         Processor time for the candidates and features of all families.
     features : SegmentationFeatures, PairFeatures or JoinedFeatures
+        Features of the candidates.
     """
 
     sets: dict[str, list[CandidateSet]]
@@ -91,9 +93,10 @@ class Benchmark:
         return np.array([category(v) for v in self.videos])
 
     def columns(self, kind: str, part: str = "all") -> np.ndarray:
-        """Return the indices of the features of a given kind and part.
+        """Return the indices of a subset of the features.
 
-        The kinds are "all", "likelihood" and "prior". The parts are "all", "subspaces" and "pairs".
+        ``kind`` selects "likelihood" features, "prior" features or "all" features. ``part`` selects
+        features of "subspaces", features of "pairs" of frames or "all" features.
         """
         parts = (
             self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
@@ -109,7 +112,7 @@ class Benchmark:
 
 
 def shuffled_tracks(sequence: TrackSequence, seed: int) -> tuple[Tracks, TrackSequence]:
-    """Shuffle the points of a sequence, and return its completed tracks and the sequence."""
+    """Shuffle the points of a sequence, and return its tracks without gaps and the sequence."""
     shuffled = sequence.shuffled(seed)
     return Tracks.completed(shuffled.tracks), shuffled
 
@@ -126,7 +129,7 @@ def prepare(
     ----------
     sequences : sequence of TrackSequence
     family_sets : sequence of str, default all
-        Names in ``FAMILY_SETS``.
+        Names of candidate families in ``FAMILY_SETS``.
     features : SegmentationFeatures, PairFeatures, JoinedFeatures or None, default None
         Features to compute; None means :class:`.JoinedFeatures`.
     on_sequence : function or None, default None

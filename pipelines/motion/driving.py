@@ -20,7 +20,7 @@ _MIN_MOVED = 3.0  # minimum movement of a body in pixels to count as a motion
 
 @dataclass(frozen=True)
 class DrivingKind:
-    """Settings of a kind of scene, all of which are heuristic.
+    """Heuristic settings for generating driving scenes of one kind.
 
     Parameters
     ----------
@@ -37,6 +37,7 @@ class DrivingKind:
         accumulate over frames. "mixed" is Gaussian, with a scale that is twenty times as large for
         a tenth of the points.
     frames : (int, int), default (5, 60)
+        Minimum and maximum number of frames.
     bodies : (int, int), default (1, 5)
         Minimum and maximum number of moving bodies.
     shares : (float, float), default (0.01, 0.5)
@@ -47,6 +48,7 @@ class DrivingKind:
     on_axis : float, default 0.0
         Fraction of the bodies that drive along the axis of the camera, towards it or away from it.
     camera : {"driven", "static", "hand-held"}, default "driven"
+        Motion of the camera.
     """
 
     lens: tuple[float, float]

@@ -68,7 +68,8 @@ def evaluate(
         Number of random partitions of the videos into ten folds.
     choose : bool, default False
         Whether to also evaluate FSA with the features, the response and the number of features
-        chosen in the training folds. This is many times slower and requires the family set "pairs".
+        chosen in the training folds. This is many times slower, and only possible if the benchmark
+        includes the candidate families "pairs"; otherwise, the option is ignored.
     progress : function
         Function that adds a progress display to an iterable, given the iterable and its length.
         There is one step for each partition and method.
@@ -259,9 +260,10 @@ def cross_validate(
     sets : sequence of CandidateSet
         Candidates of each sequence, with known errors.
     fold : ndarray of shape (n_sequences,)
+        Fold of each sequence.
     fit : function
-        Function of the training sets. It returns a function that scores the candidates of several
-        sequences.
+        Function that takes the training sets and returns a function that scores the candidates of
+        several sequences.
 
     Returns
     -------
@@ -318,21 +320,24 @@ def choose_in_training_folds(
 ) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
     """Select the choice with the smallest mean inner error in each round.
 
+    Each fold is the test fold in one round.
+
     Parameters
     ----------
     fold : ndarray of shape (n_sequences,)
+        Fold of each sequence.
     inner : ndarray of shape (n_choices, n_folds, n_sequences)
-        Error of each sequence, in percent, if its fold and the fold of the round are held out; NaN
-        for sequences in the fold of the round.
+        Error of each sequence, in percent, if its own fold and the test fold are held out; NaN for
+        sequences in the test fold.
     outer : ndarray of shape (n_choices, n_folds, n_sequences)
-        Error of each sequence, in percent, if only the fold of the round is held out.
+        Error of each sequence, in percent, if only the test fold is held out.
     grid : sequence of Choice
 
     Returns
     -------
     test, train : ndarray of shape (n_sequences,)
-        Error, in percent, in the round of the sequence's fold, and mean error over the other
-        rounds.
+        Error, in percent, in the round in which the sequence is in the test fold, and mean error
+        over the other rounds.
     chosen : list of dict
         Choice in each round, with its inner error. Ties favour the first choice.
     """

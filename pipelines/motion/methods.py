@@ -67,7 +67,7 @@ Fit = Callable[[Sequence[CandidateSet]], Scorer]
 
 @dataclass(frozen=True)
 class Method:
-    """Method in a row of the table: its candidates, and a function that fits a scorer."""
+    """Method to evaluate: its name, its candidate families, and a function that fits a scorer."""
 
     name: str
     families: str
@@ -75,7 +75,7 @@ class Method:
 
 
 def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
-    """Return the methods with the given names in ``METHODS``, as rows of the table."""
+    """Return the methods to evaluate; a name in ``METHODS`` may refer to several methods."""
     methods = []
     rule = partial(fit_rule, benchmark.features.get_feature_names_out())
     for families in benchmark.sets:
@@ -190,9 +190,9 @@ def fit_lambdarank(
 
 
 def fit_rule(feature_names: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-    """Score candidates by the rule of velocity clustering.
+    """Score candidates as in velocity clustering.
 
-    The rule prefers the smallest mean distance to subspaces in raw coordinates.
+    The score is the negative mean distance from the subspaces in raw coordinates.
     """
     column = list(feature_names).index("raw: likelihood, mean distance")
     return [-one.features[:, column] for one in sets]

@@ -25,7 +25,7 @@ REPORT_FILES = ("results.json", "table.md", "cumulative.png", "worst_*.png")
 
 
 def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
-    """Return the non-empty groups of Table VII.
+    """Return the non-empty groups of sequences in Table VII of Barbu et al. (2017).
 
     Each group consists of a category, a number of motions and a mask of the sequences.
     """
@@ -83,8 +83,8 @@ def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[s
 def print_results(rows: Sequence[dict[str, Any]]) -> None:
     """Print a line for each method.
 
-    A line contains the mean test errors of the main groups, the standard deviation, and the mean
-    training error.
+    A line contains the mean training error, the mean test error and its standard deviation over the
+    partitions, and the mean test error for each number of motions.
     """
     lines = []
     for method in dict.fromkeys(r["method"] for r in rows):
@@ -124,7 +124,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 def record_of(
     data: Path, benchmark: Benchmark, results: Sequence[Result], partitions: int
 ) -> dict[str, Any]:
-    """Return the JSON object of ``annealed motion evaluate``.
+    """Return the JSON object that ``annealed motion evaluate --json`` prints.
 
     It contains the settings and the rows of the table.
     """
@@ -156,7 +156,7 @@ def write_report(
     """Write the tables, the results and the figures of a report.
 
     The files are ``table.md``, ``results.json``, ``cumulative.png``, and figures of the sequences
-    with the largest errors in the last FSA row.
+    with the largest test errors of the last FSA method.
 
     Raises
     ------

@@ -287,9 +287,9 @@ def train_ranker(
     min_motion_size : int, default 0
         Minimum number of points in a motion. Candidates with smaller motions are not considered.
     synthetic : int, default 0
-        Number of synthetic perspective sequences, generated from the first training seeds.
+        Number of synthetic perspective sequences, at most 80.
     driving : int, default 0
-        Number of synthetic driving scenes of each training kind.
+        Number of synthetic driving scenes of each kind in ``TRAINING_KINDS``.
     progress : function
         Function that wraps an iterable and shows its progress.
 

@@ -15,7 +15,7 @@ _MIN_FRAMES_SEEN = 8
 
 @dataclass(frozen=True)
 class SceneSettings:
-    """Settings that determine the difficulty of the scenes, all of which are heuristic.
+    """Heuristic settings that determine the difficulty of the scenes.
 
     Parameters
     ----------

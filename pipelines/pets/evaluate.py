@@ -44,8 +44,8 @@ class Evaluation:
     test, train : list of PetFile
     X_test, X_train : CSR matrices
     probabilities : dict of str to ndarray
-        Probabilities of the test photographs, computed by each part of the model; NaN for
-        photographs that the part does not classify.
+        Probabilities of the test photographs, computed with ("heads") and without ("whole") head
+        boxes; NaN for photographs without a head box in the former case.
     seconds : float
         Median processor time for computing the columns of a photograph, without reading the file.
     """
@@ -70,9 +70,9 @@ def divide(files: Sequence[PetFile]) -> tuple[list[PetFile], list[PetFile]]:
 
 
 def classified(part: str, files: Sequence[PetFile]) -> np.ndarray:
-    """Return the photographs that a part of a model classifies.
+    """Return whether a part of the model ("whole" or "heads") classifies each photograph.
 
-    These are either all photographs or those with a head box.
+    The part "heads" classifies only photographs with a head box.
     """
     return np.array([part == WHOLE or f.head is not None for f in files], bool)
 

@@ -95,7 +95,7 @@ def _show(axes: Axes, image: np.ndarray, title: str, size: float = 8, **place: A
 
 
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
-    """Draw the strongest words of a part of the classifier.
+    """Draw the strongest words of a part of the classifier, which is "whole" or "heads".
 
     The figure shows, for each word, patches from training photographs and the class that it
     supports.
@@ -194,7 +194,7 @@ def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> N
 
 
 def first_component(Z: np.ndarray) -> np.ndarray:
-    """Compute the scores of the rows of Z on the first principal component."""
+    """Compute the score of each row of a matrix on its first principal component."""
     centred = Z - Z.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
     return centred @ directions[0]

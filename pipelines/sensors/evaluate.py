@@ -31,8 +31,8 @@ class Prediction:
     method : str
     labels : ndarray of shape (n_minutes,), str
     minutes : ndarray of shape (n_minutes,), bool
-        Mask of the minutes with a prediction. There may be none in some folds, since penalised
-        methods do not yield every size.
+        Mask of the minutes with a prediction. Folds in which a penalised method does not yield a
+        model with k sensors have no predictions.
     k : int or None
         Number of sensors; None means all sensors.
     selected : list of list of str
@@ -122,7 +122,7 @@ def evaluate_baselines(
     minutes : SensorMinutes
         Minutes with activities.
     kinds : tuple of str
-        Kinds of features.
+        Kinds of features; see :func:`.minute_features`.
     n_folds : int or None
         Number of folds. If None, one day is held out at a time.
     cells : Checkpoint or None
@@ -174,12 +174,12 @@ def evaluate_selection(
     minutes : SensorMinutes
         Minutes with activities.
     kinds : tuple of str
-        Kinds of features; "last" is not allowed.
+        Kinds of features (see :func:`.minute_features`); "last" is not allowed.
     sizes : range
         Numbers of sensors.
     methods : list of str or None
-        Keys of ``METHODS``; None means all methods. Each penalised method yields an additional row
-        with the suffix ", shrunk".
+        Keys of ``METHODS``; None means all methods. For each penalised method, the predictions of
+        the penalised fit itself are also returned, under a name with the suffix ", shrunk".
     n_folds : int, default 5
     cells : Checkpoint or None
 

@@ -40,7 +40,7 @@ class SensorSelection:
     sensors : list of int
         Indices of the sensors in ascending order.
     shrunk : LinearChainCRF or None
-        Penalised fit to all columns; None for methods without a penalty.
+        Model with the penalty that yields this selection; None for methods without a penalty.
     """
 
     sensors: list[int]
@@ -58,7 +58,7 @@ def select_sensors(
 ) -> dict[int, SensorSelection]:
     """Select a subset of the sensors for each of the given subset sizes.
 
-    Methods with exchanges are run once for each size, and other methods are run only once.
+    Methods whose names end in "+swap" are run once for each size; other methods are run only once.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def select_sensors(
     days : ndarray of shape (n_minutes,), str
         Day of each minute. The minutes of a day must be consecutive rows.
     groups : ndarray of shape (n_columns,), int
-        Sensor of each column, in ascending order.
+        Index of each column's sensor; the indices must be in ascending order.
     sizes : range
         Requested subset sizes. Penalised methods may not yield all of them.
     ridge : float, default 2.0
@@ -109,7 +109,7 @@ def select_sensors(
 
 
 def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]:
-    """Return the units that were selected at the last step of each size along a path.
+    """Return, for each number of units, the units selected at the last step with this number.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _penalised(
 def problem_of(
     X: np.ndarray, y: np.ndarray, days: np.ndarray, ridge: float
 ) -> tuple[np.ndarray, ChainProblem]:
-    """Return the names of the activities, and the problem on all columns."""
+    """Return the names of the activities, and the problem of fitting a model to all columns."""
     classes, codes = np.unique(y, return_inverse=True)
     begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
     return classes, ChainProblem(
@@ -169,7 +169,7 @@ def blocks_of(groups: np.ndarray, n_classes: int, grouped: bool) -> np.ndarray:
 
 
 def classifier_of(classes: np.ndarray, fit: ChainFit) -> LinearChainCRF:
-    """Convert a fit to an estimator."""
+    """Convert a fitted chain to an estimator."""
     model = LinearChainCRF()
     model.classes_, model.n_features_in_ = classes, len(fit.coef)
     model.coef_, model.transitions_, model.intercept_ = fit.coef.T, fit.transitions, fit.intercept

@@ -34,8 +34,8 @@ def train_model(
     n_sensors : int or None
         Number of sensors that the model uses; None means all sensors.
     kinds : tuple of str or None
-        Kinds of features; None means ``FULL_KINDS``, or ``SELECTION_KINDS`` if sensors are
-        selected.
+        Kinds of features (see :func:`.minute_features`); None means ``FULL_KINDS``, or
+        ``SELECTION_KINDS`` if sensors are selected.
     method : {"annealed", "foba", "forward"}
         Selection method.
 

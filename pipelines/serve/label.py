@@ -97,7 +97,7 @@ class Labelling:
         return "" if self.model is None else str(self.model.stat().st_mtime_ns)
 
     def stop(self) -> None:
-        """Stop searching images, and stop any training run in progress.
+        """Stop the detection of objects in the images, and any training run in progress.
 
         The checkpoints of the training run remain next to the model.
         """

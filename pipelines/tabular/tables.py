@@ -50,7 +50,7 @@ class Matrix:
     y : ndarray of shape (n_rows,)
     names : list of str
     row_groups : ndarray of shape (n_rows,) or None
-        Queries of an svmlight file.
+        Query of each row in an svmlight file.
     notes : list of str
     """
 
@@ -139,7 +139,7 @@ def read_rows(
 
 
 def read_test(path: Path, table: Table, request: Request) -> Table:
-    """Read test rows from another file, with target and weights, in the encoding of a table.
+    """Read test rows, with target and weights, from another file, and encode them like ``table``.
 
     Raises
     ------
@@ -228,7 +228,7 @@ def check_table(path: Path) -> str:
 
 
 def contains_target(path: Path) -> bool:
-    """Return whether a file contains a matrix and its target, so that ``--target`` is not used."""
+    """Return whether a file contains a matrix with its target, which replaces ``--target``."""
     return path.name.lower().endswith((".npz", *_SVMLIGHT))
 
 

@@ -63,7 +63,7 @@ class DetectorSettings:
         Settings of the classifiers that score only the windows proposed by the regressors near
         faces, for the mode "prune+regress".
     assembly : AssemblySettings
-        Settings of the assembly of a face from its keypoints. They apply if all six anchors are
+        Settings of the assembly of a face from its keypoints. They apply if all anchors are
         trained.
     refinement : RegressionSettings
         Settings of the cascade that refines all points of a face.
@@ -142,7 +142,7 @@ def train_face_cascade(
 ) -> Trained:
     """Train the cascade that detects the neighbourhood of faces.
 
-    If ``pool`` is given, its windows are used to detect whole objects.
+    If the feature pool ``pool`` is given, the cascade detects whole objects in its windows.
     """
     settings, ied = job.settings.face_cascade, job.settings.classifier.reference_length
     job = job if pool is None else replace(job, pool=pool)
@@ -175,7 +175,7 @@ def train_second(job: TrainingJob, detector: KeypointDetector) -> Trained:
 
 
 def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
-    """Train the regressors that predict the keypoints."""
+    """Train the guides, which are regressors that predict the keypoints."""
     guides: dict[str, Guide] = {}
     facts: dict[str, Any] = {}
     for name in job.trained:

@@ -216,9 +216,9 @@ def yaw_augmentations(
 ) -> list[AnnotatedImage]:
     """Return rotated copies of the photographs that contain one face with landmarks.
 
-    The yaw is between `_LEAST` and ``most`` degrees. The rigid model is learnt from the ``known``
-    photographs. If these show all faces from the same direction, the depth cannot be estimated, and
-    the result is empty.
+    Heads are rotated to either side by 12 to ``most`` degrees of yaw. The rigid model is learnt
+    from the ``known`` photographs. If these show all faces from the same direction, the depth
+    cannot be estimated, and the result is empty.
     """
     usable = [len(image.instances) == 1 and image.landmarks is not None for image in images]
     if not (most and any(usable)):

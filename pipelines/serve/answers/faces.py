@@ -61,7 +61,7 @@ def check_pixels(path: Path, most: int) -> None:
     "files",
 )
 def faces(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the JSON object of ``annealed faces detect --json``.
+    """Return the JSON object that ``annealed faces detect --json`` prints.
 
     If ``picture`` is set, it also contains the photograph as a JPEG. If ``files`` is set, it also
     contains the table, the COCO file and the crops.
@@ -101,7 +101,7 @@ def _options(fields: Fields) -> DetectionOptions:
 
 @accepts()
 def features(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the strongest features in the model of each keypoint, with their positions."""
+    """Return the features with the largest ranges of responses for each keypoint."""
     selected = {name: len(model.features) for name, model in detector().models.items()}
     return {
         "window": detector().pool.window,
@@ -117,7 +117,7 @@ def _follower(session: str) -> FrameProcessor:
 
 @accepts("session", "time")
 def camera(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the object of ``annealed faces detect --json`` for the next frame of a session."""
+    """Return the JSON object that describes the detections in the next frame of a session."""
     time = fields.number("time")
     if time is None:
         raise ValueError("the field time is missing; expected the time of this frame in seconds")

@@ -86,5 +86,5 @@ class Fields:
 
 
 def accepts(*known: str) -> Callable:
-    """Decorate a function so that it receives the form as :class:`Fields`."""
+    """Decorate a function so that it receives the text fields of a form as :class:`Fields`."""
     return lambda answer: lambda path, values, tell: answer(path, Fields(values, known), tell)

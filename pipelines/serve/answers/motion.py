@@ -29,7 +29,7 @@ ranker = prepare = cache(lambda: load_model("motion"))  # the shipped model
 
 @accepts("motions", "outliers", "frames", "files")
 def motion(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the JSON object of ``annealed motion segment --json``.
+    """Return the JSON object that ``annealed motion segment --json`` prints.
 
     If ``frames`` is set, it also contains images and the positions of the points in them. If
     ``files`` is set, it also contains the tracks and, for a video, masks of the moving objects.

@@ -25,7 +25,7 @@ classifier = prepare = cache(lambda: load_model("pets"))  # the shipped model
 
 @accepts("evidence")
 def pets(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the JSON object of ``annealed pets classify --json``.
+    """Return the JSON object that ``annealed pets classify --json`` prints.
 
     If ``evidence`` is set, it also contains the location of the evidence.
     """

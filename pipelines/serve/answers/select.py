@@ -28,7 +28,7 @@ def prepare() -> None:
     "report",
 )
 def select(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the JSON object of ``annealed select --json``.
+    """Return the JSON object that ``annealed select --json`` prints.
 
     If ``report`` is set, it also contains the HTML page of ``--report``.
     """

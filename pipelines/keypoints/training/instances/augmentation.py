@@ -17,7 +17,9 @@ _AROUND = 2.6  # reference lengths from the centre of a face to the edges of its
 
 @dataclass(frozen=True)
 class AugmentationSettings:
-    """Settings of the augmentation. Distances are in reference lengths.
+    """Settings for augmenting faces and simulating the initial shapes of their refinement.
+
+    Distances are in reference lengths unless stated otherwise.
 
     Parameters
     ----------
@@ -34,15 +36,17 @@ class AugmentationSettings:
     covered : float
         Fraction of the copies in which part of another image covers 10 to 40% of the object's box.
     anchor_errors : tuple of float
-        Standard deviations of the simulated anchor errors. Each one is used for two consecutive
-        copies.
+        Standard deviations of the simulated detection errors of the anchors. Each one is used for
+        two consecutive anchors.
     outliers : float
-        Fraction of the anchors whose standard deviation is ``outlier_error`` instead.
+        Fraction of the anchors that are outliers.
     outlier_error : float
+        Standard deviation of the simulated detection errors of outliers.
     incomplete : float
-        Fraction of the faces with one to four missing anchors.
+        Fraction of the initial shapes that are completed from only some of the anchors.
     turned, scaled, shifted : float
-        Standard deviations of the rotation (radians), scaling and shift of the completed shape.
+        Standard deviations of the random rotation (in radians), log scale and shift of the initial
+        shape.
     """
 
     copies: int = 4
@@ -74,9 +78,10 @@ class InstanceCopy(NamedTuple):
     reference_length: float
 
     def levels(self, ied: float, unit: float) -> list[Level]:
-        """Return the pyramid of a face with the reference length ``ied``.
+        """Return an image pyramid of the copy.
 
-        The pyramid is suitable for crops in which the reference length is ``unit`` pixels.
+        The reference length of the face is ``ied`` pixels in the copy, and ``unit`` pixels in the
+        crops that are taken from the pyramid.
         """
         colour = np.repeat(self.pixels[..., None], 3, axis=2)
         return gaussian_pyramid(colour, SCALES_PER_OCTAVE, min_scale=min(1.0, unit / (1.5 * ied)))

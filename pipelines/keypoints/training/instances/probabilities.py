@@ -32,7 +32,7 @@ _LOW = 0.02
 
 @dataclass(frozen=True)
 class ProbabilitySettings:
-    """Settings of the classifier and the probabilities.
+    """Settings of the classifier of refined shapes, and of the probabilities of faces.
 
     Parameters
     ----------
@@ -43,22 +43,22 @@ class ProbabilitySettings:
     augmentation : AugmentationSettings
         Augmentation of the classifier's training faces.
     photographs : int
-        Number of photographs with faces from which false shapes are taken, in addition to all
-        photographs without faces.
+        Number of photographs with faces that provide false shapes for the classifier, in addition
+        to photographs without faces.
     hypotheses : int
-        Number of assembled shapes per photograph that are refined and scored. The best shapes are
-        used.
+        Number of assembled shapes with the highest scores that are refined in each photograph.
     ied : tuple of float
-        Reference lengths, in pixels, to which held-out photographs are also reduced.
+        Reference lengths in pixels. Held-out photographs are searched at their original size and
+        reduced to each of these reference lengths.
     background : int
-        Interval n: every n-th background photograph is also held out.
+        Interval n: every n-th photograph without faces is held out.
     regularisation : float
         Inverse ridge penalty of the logistic regressions on standardised inputs.
     lost_fraction : float
-        Maximum fraction of the held-out faces with candidates that the threshold for refinement may
-        reject.
+        Maximum fraction of the detected held-out faces that are rejected before refinement.
     own_weights : tuple of float
-        Candidate values for the weight of the detections of a keypoint. One of them is chosen.
+        Weights to choose from. The position of an anchor is the weighted mean of its detected
+        position, with the chosen weight, and its refined position.
     by_anchors : bool
         Whether only the anchors determine whether a shape is a face. Other points, such as the tip
         of a needle, may move too freely to be informative.
@@ -93,7 +93,7 @@ class ProbabilitySettings:
 
 @dataclass(frozen=True)
 class ScoredHypothesis:
-    """Refined hypothesis in a searched photograph.
+    """Hypothesis about a face in a searched photograph, with its refined shape.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class ScoredHypothesis:
         Mean distance from these keypoints, in reference lengths; infinite if no face is annotated.
     reference_length : float
         Reference length of the nearest annotated face, in pixels; NaN if no face is annotated.
-    found : Candidates
+    candidates : Candidates
         All candidates in the photograph.
     """
 
@@ -176,7 +176,7 @@ def reported_faces(
     settings: ProbabilitySettings,
     n_jobs: Jobs,
 ) -> Iterator[tuple[np.ndarray, bool]]:
-    """Yield the inputs of the probability of each reported face, and whether the face is true.
+    """Yield, for each reported face, the inputs of its probability and whether it is correct.
 
     Faces are detected with the default options, but with a low minimum probability. A detector
     searches an image up to four times and reports the best of many hypotheses. Probabilities fitted
@@ -261,10 +261,10 @@ def choose_own_weights(
     weights: Sequence[float],
     alike: Sequence[list[int]],
 ) -> np.ndarray:
-    """Choose the weight of each anchor's detections that minimises the mean error.
+    """Choose, for each anchor, the weight of its detections that minimises the mean error.
 
-    Errors are limited to 10% of the reference length. The anchors in a group of ``alike`` have the
-    same weight.
+    Errors are clipped at 10% of the reference length. The anchors in each group of ``alike`` have
+    the same weight. See ``own_weights`` in :class:`ProbabilitySettings`.
     """
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))
@@ -292,8 +292,9 @@ def fit_probabilities(
 ) -> InstanceProbabilities:
     """Fit logistic regressions for faces and for their keypoints.
 
-    The keypoints in a group of ``keypoints_alike`` share one fit. The regression for faces is
-    fitted to ``reported`` (see `reported_faces`) if this includes both true and false faces.
+    The keypoints in each group of ``keypoints_alike``, such as a mirror pair, share one fit. The
+    regression for faces is fitted to ``reported`` (see `reported_faces`) if this includes both
+    correct and incorrect faces, and to ``judged`` otherwise.
     """
     known = [shape for shape in judged if shape.is_face or shape.is_false]
     if len({is_face for _, is_face in reported}) < 2:

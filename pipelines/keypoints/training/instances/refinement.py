@@ -21,20 +21,21 @@ PLAIN = AugmentationSettings(copies=1, blurred=0.0, compressed=0.0, brightened=0
 
 @dataclass(frozen=True)
 class RegressionSettings:
-    """Settings of the cascade.
+    """Settings of the cascade that refines the points of a face in stages.
 
     Parameters
     ----------
     augmentation : AugmentationSettings
+        Augmentation of the training faces.
     starts : int
         Number of initial shapes for each copy of a face.
     mean_starts : int
-        Number of these shapes that are replaced by the mean shape, aligned with them, as in the
-        second refinement.
+        Number of these initial shapes that are replaced by the aligned mean shape, from which a
+        detector starts its second refinement.
     ied : tuple of int
-        Reference length, in pixels, in the cropped face of each stage.
+        For each stage, the reference length in the cropped face, in pixels.
     cell : tuple of int
-        Side, in pixels, of a histogram cell in each stage.
+        For each stage, the side of a histogram cell, in pixels.
     n_features : int
         Number of histogram values that each stage selects, out of 128 per point.
     n_components : int
@@ -46,7 +47,7 @@ class RegressionSettings:
     mu : float
         Speed of the annealing schedule, eq. (3) of Barbu et al. (2017).
     seed : int
-        Random seed of all random choices.
+        Random seed.
     """
 
     augmentation: AugmentationSettings = field(default_factory=lambda: PLAIN)
@@ -82,7 +83,7 @@ class Runs:
     reference_length: np.ndarray
 
     def errors(self, matrix: np.ndarray) -> np.ndarray:
-        """Compute the distances from the annotated keypoints, in units of the reference length.
+        """Compute the distances from the annotated keypoints, in reference lengths.
 
         The result has shape (n_runs, n_keypoints).
         """
@@ -190,8 +191,8 @@ def train_regressor(
     """Train the cascade on photographs and their mirror images.
 
     The function also returns the training errors of each stage. Histogram values are selected by
-    annealing unless ``selection`` is given. ``selection`` is a function of the values, of shape
-    (n_rows, p), and the targets, of shape (n_rows, q), that returns k indices in ascending order.
+    annealing unless ``selection`` is given. This function takes the values, of shape (n_rows, p),
+    the targets, of shape (n_rows, q), and the settings, and returns k indices in ascending order.
     """
     s = settings
     runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40], s.mean_starts)

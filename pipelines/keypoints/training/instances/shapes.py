@@ -75,10 +75,10 @@ def search_all(
     ied: Iterable[float | None] = (None,),
     n_jobs: Jobs = 1,
 ) -> Iterator[SearchedImage]:
-    """Search photographs at several sizes.
+    """Search photographs for anchors at several sizes.
 
-    ``ied`` contains the reference lengths to which the first face is scaled; None means the
-    original size.
+    A photograph is reduced so that its first face has each of the reference lengths ``ied``, in
+    pixels; None means the original size.
     """
     mode = detector.resolve(DetectionOptions(anchors, assembly="none")).mode or ""
 
@@ -117,7 +117,7 @@ def search_all(
 
 @dataclass(frozen=True)
 class AssemblySettings:
-    """Settings of the assembly of instances.
+    """Settings for assembling faces from detected anchors.
 
     Parameters
     ----------
@@ -125,15 +125,16 @@ class AssemblySettings:
         Standard deviation, in reference lengths, that the shape model assumes for the error of a
         detected anchor.
     turned : tuple of float
-        Quantiles, in ascending order, of the rotation of faces to either side. The mean shapes of
-        the faces between consecutive quantiles are used as templates, in addition to the mean shape
-        of all faces.
+        Probabilities p, in ascending order. The quantiles p and 1 - p of the yaw divide the faces
+        into groups. The mean shapes of all groups except the central one are used as templates, in
+        addition to the mean shape of all faces.
     min_log_odds : float
         Minimum log-odds of a candidate.
     ied : tuple of float
-        Reference lengths, in pixels, to which held-out photographs are also reduced.
+        Reference lengths in pixels. Held-out photographs are searched at their original size and
+        reduced to each of these reference lengths.
     background : int
-        Interval n: every n-th background photograph is also held out.
+        Interval n: every n-th photograph without faces is held out.
     """
 
     noise: float = 0.02

@@ -151,7 +151,7 @@ def backgrounds(split: Split) -> list[AnnotatedImage]:
 
 
 def held_out(split: Split, every: int) -> list[AnnotatedImage]:
-    """Return every n-th background photograph, which is held out from the fit of shapes."""
+    """Return every n-th photograph without faces; these are not used to fit shapes."""
     return backgrounds(split)[::every]
 
 

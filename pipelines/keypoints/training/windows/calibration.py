@@ -31,9 +31,10 @@ AVERAGINGS = tuple(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Held-out views for evaluating localisations.
+    """Held-out views for evaluating how positions are computed from window scores.
 
-    The object stores, for each view, the local maxima and a flag that is set for mirror images.
+    The object stores each view with the local maxima of its scores, and a flag that is set for
+    mirror images.
     """
 
     views: list[tuple[View, LocalMaxima, bool]]
@@ -41,7 +42,7 @@ class Calibration:
     def judged(
         self, place: Localisation, tolerance: float
     ) -> list[tuple[MatchedDetections, np.ndarray]]:
-        """Return the matched detections in each view, and the reference length at each of them."""
+        """Return, for each view, the detections and the reference lengths at their scales."""
         results = []
         for view, maxima, _ in self.views:
             detections = maxima.positions(place)
@@ -79,12 +80,13 @@ def calibrate(
     mode: str = Mode.SCAN,
     averagings: Sequence[Localisation] = AVERAGINGS,
 ) -> tuple[KeypointModel, dict[str, float]]:
-    """Choose how positions are averaged, their offset and the default threshold on held-out views.
+    """Calibrate the classifier of a keypoint on held-out views.
 
-    The classifier of ``keypoint`` is calibrated in the given mode, for a given precision at a
-    tolerance of 10% of the reference length. The function returns the classifier and its scores:
-    the average precision at tolerances of 5, 10 and 25% on the held-out views, the threshold, and
-    the recall at the threshold.
+    The function chooses one of ``averagings`` for averaging positions, and computes the offset of
+    the positions and the default threshold. If possible, the precision at this threshold is at
+    least ``precision``, for a tolerance of 10% of the reference length. The function returns the
+    classifier and its scores: the average precision at tolerances of 5, 10 and 25%, the threshold,
+    and the recall at the threshold.
     """
 
     widest = max(averagings, key=lambda averaged: averaged.radius)

@@ -29,9 +29,9 @@ def with_order(
     The separation of a set of features is the difference between the two class means of their
     summed responses, divided by the square root of the sum of the two class variances. Each
     successive feature is chosen to maximise the separation on an evenly spaced subset of the
-    windows, which are given as patches of shape (n, 26, 26, 3). The first ``plain`` features are
-    Haar features. The scores do not change, up to rounding, and the thresholds do not reject any
-    windows.
+    windows, which are given as patches of shape (n, 26, 26, 3). In the result, the first ``plain``
+    features are Haar features, the scores are the same up to rounding, and the rejection thresholds
+    are reset so that no window is rejected.
     """
     responses = []
     for patches in (positives, negatives):
@@ -86,12 +86,13 @@ def cheapest_order(
     thresholds: Callable[[KeypointModel], KeypointModel],
     after: float,
 ) -> KeypointModel:
-    """Order the features and set the thresholds so that the cost of typical windows is minimal.
+    """Order the features and set the rejection thresholds to minimise the mean cost per window.
 
-    The function ``thresholds`` sets the thresholds. Each feature costs 1, the first histogram
-    feature of a window costs an additional ``_HISTOGRAMS``, and a window that is not rejected costs
-    ``after``. Evaluating Haar features first may therefore reduce the cost, so several numbers of
-    leading Haar features are tried. The ``negatives`` serve as typical windows.
+    Each evaluated feature costs 1, the first histogram feature of a window costs an additional 150,
+    and a window that is not rejected costs ``after``. Evaluating Haar features first may therefore
+    reduce the cost, so several numbers of leading Haar features are tried. The mean is taken over
+    ``negatives``. ``thresholds`` is a function that takes a model and returns it with rejection
+    thresholds.
     """
     n_haar = int(np.count_nonzero(model.features[:, Column.KIND] < len(pool.kinds)))
     trials = []
@@ -119,9 +120,10 @@ def expected_cost(
 def rejection_thresholds(
     model: KeypointModel, pool: FeaturePool, positives: np.ndarray, share: float, margin: float
 ) -> KeypointModel:
-    """Set the rejection thresholds based on the running sums of held-out positives.
+    """Set the rejection thresholds based on the partial scores of held-out positives.
 
-    Each threshold is the quantile ``share`` of the running sums, minus ``margin``.
+    The partial scores of a window are the running sums of its responses. The threshold after each
+    feature is the quantile of the partial scores with probability ``share``, minus ``margin``.
     """
     sums = model.partial_scores(positives, pool)
     limits = np.quantile(sums, share, axis=0, method="lower") - np.float32(margin)
@@ -138,9 +140,10 @@ def cascade_for_recall(
     """Set the highest rejection thresholds at which at most a given fraction of keypoints is lost.
 
     ``keypoint_of`` contains the index of the keypoint in each window. A keypoint is lost if all its
-    windows, on all levels, are rejected. All thresholds are the same quantile of the running sums
-    of the held-out positives: the largest quantile at which at most ``ceil(loss * number of
-    keypoints)`` keypoints are lost. The function returns the model and the quantile.
+    windows, on all levels, are rejected. All thresholds are the same quantile of the partial scores
+    of the held-out positives: the largest of several quantiles at which at most ``ceil(loss *
+    number of keypoints)`` keypoints are lost. The function returns the model and the probability of
+    the quantile.
     """
     sums = model.partial_scores(positives, pool)
     names = np.unique(keypoint_of)

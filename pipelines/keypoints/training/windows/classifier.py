@@ -119,7 +119,7 @@ class TrainingJob:
     def completed(
         self, made: dict[str, Model], mirrored: Callable[[Model], Model]
     ) -> dict[str, Model]:
-        """Return the parts trained for some keypoints, and their mirror images for the others."""
+        """Return a model for each keypoint: the trained one or a mirror image of its opposite's."""
         return {
             name: made[name] if name in made else mirrored(made[self.schema.opposite[name]])
             for name in self.keypoints
@@ -196,7 +196,7 @@ class ClassifierTraining:
         self.seconds: list[float] = []  # training time of each keypoint so far
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
-        """Return a detector that scores windows with the model in the mode of this training."""
+        """Return a detector that scores windows with the given model."""
         more = {
             "reference_length": self.settings.reference_length,
             "enlarged": self.settings.enlarged,
@@ -204,7 +204,7 @@ class ClassifierTraining:
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:
-        """Return the function that proposes windows for the first negatives; see `sample_view`."""
+        """Return the function that is passed to `sample_view` as ``candidates``."""
         return None
 
     def cascade(
@@ -213,9 +213,9 @@ class ClassifierTraining:
         """Order the features and set the rejection thresholds.
 
         ``reference`` contains the held-out positives, and ``ordinary`` contains typical windows, as
-        patches of shape (n, 26, 26, 3). If the settings define a cost ``after``, the order
-        minimises the expected cost, and the thresholds are such that at most a given fraction of
-        the held-out keypoints is lost.
+        patches of shape (n, 26, 26, 3). If the attribute ``after`` is set, the order minimises the
+        expected cost, and the thresholds are such that at most a given fraction of the held-out
+        keypoints is lost.
         """
         s, positives = self.settings, reference.patches
         if self.after is None:

@@ -19,7 +19,7 @@ _RANGE_ROWS = 2000  # number of windows used to estimate the range of each featu
 
 @dataclass(frozen=True)
 class WindowFitSettings:
-    """Settings of a fit.
+    """Settings for fitting a window model, which happens in two stages.
 
     Parameters
     ----------
@@ -32,8 +32,7 @@ class WindowFitSettings:
     first_rows : int
         Number of rows sampled for the first stage, which starts with all features.
     late : float
-        Factor that determines the start of the second stage, on all rows: it starts when at most
-        ``late`` times k features remain.
+        The second stage, which uses all rows, starts when at most ``late`` times k features remain.
     schedule : str
         Name of the annealing schedule; by default, eq. (3) of Barbu et al. (2017).
     mu : float
@@ -77,16 +76,16 @@ class TrainingSettings(WindowFitSettings):
     rounds : int
         Maximum number of rounds of hard-negative mining. The final fit follows the last round.
     n_random : int
-        Number of random negatives in the first fit.
+        Number of random negatives for the first fit.
     per_round, per_view : int
-        Maximum number of new false alarms per round, and per view.
+        Maximum number of new false alarms per round and per view, respectively.
     views_per_round : int
         Number of views (photographs and mirror images) scanned in each round.
     lowered : float
-        Amount, in units of the score, by which the rejection thresholds are lowered for mining.
+        Amount by which the rejection thresholds are lowered for mining.
     ied_low, ied_high : float
-        Range of reference lengths, in pixels of a pyramid level, at which windows are positives.
-        The range determines `reference_length`.
+        Range of reference lengths, in pixels of a pyramid level. Windows near the keypoints of
+        faces in this range are positives. The range determines `reference_length`.
     enlarged : float
         Factor, from 1 to 4, by which photographs are enlarged to detect faces below this range.
     positive_radius : float
@@ -97,21 +96,22 @@ class TrainingSettings(WindowFitSettings):
         Minimum distance between a negative window and the keypoint of any face, in pixels of the
         window's level. It applies in addition to ``negative_distance``.
     reject : float
-        Maximum fraction of the held-out positive windows below a rejection threshold, before
+        Maximum fraction of the held-out positive windows that each threshold rejects, before
         ``reject_margin`` is subtracted from the threshold.
     reject_margin : float
-        Amount, in units of the score, that is subtracted from the rejection thresholds.
+        Amount that is subtracted from the rejection thresholds.
     lost_fraction : float
-        Maximum fraction of the held-out keypoints that are lost due to the rejection thresholds.
+        Maximum fraction of the held-out keypoints that are lost because all their windows are
+        rejected.
         For the mode "scan", ``reject`` is used instead.
     precision : float
-        Precision, on the held-out photographs, at the default threshold.
+        Target precision at the default threshold, on the held-out photographs.
     copies : str
         Synthetic copies that are added to the training views. "none" adds no copies, and "yaw" adds
         copies with rotated heads. "all" also adds copies that are rotated in the image plane,
         unevenly lit, darkened, blurred or partly covered.
     seed : int
-        Random seed of all random choices.
+        Random seed.
 
     The other parameters are those of `WindowFitSettings`.
     """
@@ -156,8 +156,9 @@ def fit_rows(
 
     The classes 1 (windows that contain the keypoint) and -1 (other windows) have the same total
     weight. Windows are uint8 patches of shape (n, 26, 26, 3). Features are selected from
-    ``features``, of shape (m, 8), or from the whole pool. The model contains them in the order of
-    the pool, and it does not reject any windows. ``seed`` is the random seed for sampling the rows.
+    ``features``, of shape (m, 8), or from the whole pool. The model contains the selected features
+    in the order of the pool, and it does not reject any windows. ``seed`` is the random seed for
+    sampling the rows.
     """
     if not ((y > 0).any() and (y < 0).any()):
         raise ValueError(

@@ -44,26 +44,28 @@ FACE_CASCADE = TrainingSettings(
 
 @dataclass(frozen=True)
 class GuideSettings:
-    """Settings of a guide, with distances in pixels of a pyramid level.
+    """Settings of a guide, which is a regressor that predicts a keypoint from nearby windows.
+
+    Distances are in pixels of a pyramid level.
 
     Parameters
     ----------
     n_offsets : int
-        Number of features of the regressor, which are shared by dx and dy.
+        Number of features that the guide selects, which are shared by dx and dy.
     near : float
-        Maximum distance between the keypoint and the windows on which the regressor is trained.
+        Maximum distance between the keypoint and the windows on which the guide is trained.
     ied_low, ied_high : float
         Range of reference lengths, in pixels of a level, for which windows near a keypoint are
         sampled.
     per_level : int
         Number of windows near a keypoint that are sampled from each level of a view.
     first_rows : int
-        Number of rows in the first stage of a fit.
+        Number of rows sampled for the first stage of the fit.
     shrinkage : float
-        Ridge penalty of the regressor. It is required since windows of the same face are very
+        Ridge penalty of the guide. It is required since windows of the same face are very
         similar.
     seed : int
-        Random seed of all random choices.
+        Random seed.
     """
 
     n_offsets: int = 1000
@@ -120,9 +122,9 @@ def train_guide(
     say: Callable[[str], None] = print,
     n_jobs: Jobs = 1,
 ) -> tuple[Guide, dict[str, float]]:
-    """Train the regressor of a keypoint.
+    """Train the guide of a keypoint.
 
-    The score is its median error, in pixels, on the held-out views.
+    The function also returns its median error, in pixels, on the held-out views.
     """
     s, clock = settings, time.monotonic()
 
@@ -156,7 +158,7 @@ def train_guide(
 
 @dataclass
 class GuidedTraining(ClassifierTraining):
-    """Trainer of the classifiers c1 on the windows that the face cascade and the guide propose.
+    """Trainer of classifiers on the windows that the face cascade and the guides propose.
 
     The rejection thresholds are such that at most a given fraction of the held-out keypoints is
     lost.

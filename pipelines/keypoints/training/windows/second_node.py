@@ -34,25 +34,27 @@ _SHIFTS = 6  # number of windows per object in addition to the local maxima (heu
 
 @dataclass(frozen=True)
 class SecondNodeSettings(WindowFitSettings):
-    """Settings of the second node of the cascade, in addition to those of `WindowFitSettings`.
+    """Settings of the second node of the cascade, which verifies the detections of the first node.
 
     Parameters
     ----------
     sides : tuple of int
         Sides of the cells of Haar features, in pixels, for windows of 48 pixels.
     share : float
-        Fraction of the held-out windows near an object that fall below each rejection threshold of
-        the first node.
+        Fraction of the held-out windows near an object that each rejection threshold of the first
+        node is set to reject.
     per_view : int
         Maximum number of negatives per view. The highest local maxima are used.
     reject : float
-        Fraction of the held-out windows of objects that fall below a rejection threshold of the
-        second node.
+        Fraction of the held-out windows of objects that each rejection threshold of the second node
+        is set to reject.
     lost_fraction : float
-        Fraction of the held-out objects that fall below the threshold of each node, among those
-        that have not been rejected earlier.
+        Fraction of the held-out objects, among those not rejected earlier, that the final threshold
+        of each node is set to reject.
     seed : int
         Random seed.
+
+    The other parameters are those of `WindowFitSettings`.
     """
 
     n_features: int = 1000
@@ -69,7 +71,7 @@ def _pyramid(view: View, job: TrainingJob) -> list[Level]:
 
 
 def is_near(view: View, rows: np.ndarray, reference_length: float) -> np.ndarray:
-    """Return, for each window, whether it contains each visible object.
+    """Return whether each window contains each visible object.
 
     Windows are rows with the columns x, y, score and scale. The result has shape (n, n_objects).
     """

@@ -250,9 +250,10 @@ def keys_of_view(view: int) -> tuple[int, int]:
 def positive_windows(
     level: Level, view: View, ied_range: tuple[float, float], radius: float
 ) -> np.ndarray:
-    """Return the pixels of a level within ``radius`` of a visible keypoint, of shape (n, 2).
+    """Return the positions (x, y) of the pixels of a level within ``radius`` of a visible keypoint.
 
-    Only faces whose reference length on the level lies in ``ied_range`` are considered.
+    Only faces whose reference length on the level lies in ``ied_range`` are considered. The result
+    has shape (n, 2).
     """
     low, high = ied_range
     ied = view.reference_length * level.scale
@@ -329,7 +330,7 @@ def sample_view(
     Parameters
     ----------
     image, mirrored, number : AnnotatedImage, bool, int
-        View, and its number in the keys.
+        Photograph, whether to use its mirror image, and the number of the view in the keys.
     keypoint : str
         Name of the trained keypoint.
     settings : TrainingSettings

@@ -802,7 +802,8 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
             Predictions in the shape of the training targets. Losses with a log link predict the
             mean, and the Cox loss predicts the log relative hazard.
         """
-        predicted = self.loss_.inverse_link(self._scores(X, offset))
+        scores = self._scores(X, offset)
+        predicted = self.loss_.inverse_link(scores)
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:

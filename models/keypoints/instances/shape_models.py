@@ -130,7 +130,7 @@ class ShapeModel:
             gain = np.linalg.solve(given, self.covariance[columns]).T
             by_point = gain[::2] + 1j * gain[1::2]
             gains = self.mean_points, by_point[:, ::2], by_point[:, 1::2]
-            missing = np.setdiff1d(self.anchors, which)
+            missing = self.anchors[(self.anchors[:, None] != which).all(axis=1)]
             at_missing = tuple(part[missing] for part in gains)
             known[which.tobytes()] = gains, at_missing, np.concatenate([which, missing])
         return known[which.tobytes()]

@@ -52,4 +52,5 @@ def select(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
         encoding=fields.text("encoding"),
     )
     result = select_file(path, request, bar)
-    return result.record() | ({"report": page(result)} if fields.flag("report") else {})
+    answer = result.record() | {"seconds": result.seconds}
+    return answer | ({"report": page(result)} if fields.flag("report") else {})

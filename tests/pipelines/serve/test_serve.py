@@ -104,7 +104,9 @@ def test_select_answers_as_the_command(client, tmp_path, monkeypatch):
         client, "select", "t.csv", table.encode(), target="y", k="2", exclude=["a", "c"]
     ).json()
     options = ("--target", "y", "-k", "2", "--exclude", "a", "--exclude", "c")
-    assert found == printed(tmp_path, monkeypatch, "select", "t.csv", *options)
+    expected = printed(tmp_path, monkeypatch, "select", "t.csv", *options)
+    assert found.pop("seconds").keys() == expected.pop("seconds").keys()
+    assert found == expected
 
 
 def test_pictures_and_report_come_on_request(client):

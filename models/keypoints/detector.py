@@ -32,12 +32,10 @@ _BOX_LENGTHS, _BOX_RANGE = 2.4, 1.8
 # reference lengths: a candidate this close to the same keypoint of an object belongs to the object
 # (heuristic)
 _EXPLAINED = 0.15
-# Minimum score of the first node, and of whole faces as in `InstanceFinder.likely_objects`: of 526
-# faces detected in synthetic views of held-out photographs, 2 score less (measured)
-_LIKELY = (-np.inf, -10.0)
-# The same in rotated photographs: all of 35 faces in views rotated by up to 40 degrees that score
-# less than zero without rotation have higher scores (measured)
-_LIKELY_TURNED = (0.5, -7.0)
+# Minimum score of whole faces, as in `InstanceFinder.likely_objects`: of 526 faces detected in
+# synthetic views of held-out photographs, 2 score less (measured). A limit of -7 in rotated
+# photographs loses faces that are turned to the side.
+_LIKELY = -10.0
 
 # part of a photograph, its first pixel x, y, and the range of window sizes to search
 _Part = tuple[np.ndarray, tuple[int, int], tuple[float | None, float | None]]
@@ -271,9 +269,9 @@ class KeypointDetector(ModelFile):
             min_probability = 0.5 if o.threshold is None else 0.0
         upright = self.schema is None or self.schema.upright
         if upright:
-            maxima = self._likely_maxima(o, min_probability, _LIKELY, levels)
+            maxima = self._likely_maxima(o, min_probability, levels)
         else:
-            search = partial(self._likely_maxima, o, min_probability, _LIKELY)
+            search = partial(self._likely_maxima, o, min_probability)
             maxima = turned_maxima(levels, pixels.shape, ALL_ROUND, search)
             maxima = {name: self.search.distinct(candidates) for name, candidates in maxima.items()}
         instances, complete, doubtful = self.finder.find(
@@ -316,12 +314,10 @@ class KeypointDetector(ModelFile):
             return []
         light = evened_levels(levels, shape, self.scales_per_octave)
         search = partial(self._likely_maxima, o, min_probability)
-        turned_anchors = turned_maxima(
-            levels, shape, (-o.roll, o.roll), partial(search, _LIKELY_TURNED)
-        )
+        turned_anchors = turned_maxima(levels, shape, (-o.roll, o.roll), search)
         return [
             instance
-            for maxima, searched in ((turned_anchors, levels), (search(_LIKELY, light), light))
+            for maxima, searched in ((turned_anchors, levels), (search(light), light))
             for instance in self.finder.find(
                 maxima, searched, self.reference_length, min_probability, o.assembly
             ).instances
@@ -382,23 +378,18 @@ class KeypointDetector(ModelFile):
         ).moved(left, top)
 
     def _likely_maxima(
-        self,
-        o: DetectionOptions,
-        min_probability: float,
-        min_scores: tuple[float, float],
-        levels: Sequence[Level],
+        self, o: DetectionOptions, min_probability: float, levels: Sequence[Level]
     ) -> dict[str, np.ndarray]:
         """Return the local maxima of the anchors.
 
-        Unless all faces are requested, only the neighbourhoods of likely faces are searched, which
-        have the given minimum scores.
+        Unless all faces are requested, only the neighbourhoods of likely faces are searched.
         """
         assert self.finder is not None and o.mode is not None
         settings = levels, self.finder.anchors, o.mode, o.max_detections
         if min_probability == 0 or self.category is not None:
             return self.anchor_maxima(*settings)
-        likely = partial(self.finder.likely_objects, levels, self.reference_length, min_scores[1])
-        return self.anchor_maxima(*settings, likely, min_scores[0])
+        likely = partial(self.finder.likely_objects, levels, self.reference_length, _LIKELY)
+        return self.anchor_maxima(*settings, likely)
 
     def _other_points(
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
@@ -456,7 +447,6 @@ class KeypointDetector(ModelFile):
         mode: str = Mode.SCAN,
         max_detections: int = 200,
         likely: Callable[[np.ndarray], np.ndarray] | None = None,
-        min_score: float = -np.inf,
     ) -> dict[str, np.ndarray]:
         """Compute the local maxima of the keypoint scores, from which instances are assembled.
 
@@ -473,8 +463,6 @@ class KeypointDetector(ModelFile):
         likely : function, optional
             Function that takes the n detected whole objects, as an array of shape (n, 4), and
             returns the rows near which the keypoints are to be detected.
-        min_score : float, default -inf
-            Minimum score of whole objects in the first node of the cascade.
 
         Returns
         -------
@@ -482,7 +470,7 @@ class KeypointDetector(ModelFile):
             Local maxima of each keypoint, with the columns x, y (image pixels), score and scale
             (pixels of the level per image pixel).
         """
-        objects = self.search.objects(levels, min_score)
+        objects = self.search.objects(levels)
         if objects is not None and likely is not None:
             objects = likely(objects)
         return self.search.maxima(

@@ -50,14 +50,13 @@ class ObjectSearch:
     scales_per_octave: int
     step: int = 2
 
-    def find(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray:
+    def find(self, levels: Sequence[Level]) -> np.ndarray:
         """Return the detected objects, sorted by score, as an array of shape (n, 4).
 
         The columns are x and y of the centre, the score of the last node, and the scale of the
-        level on which the keypoints of the object are to be detected. ``min_score`` is the minimum
-        score of the first node.
+        level on which the keypoints of the object are to be detected.
         """
-        node, rows = self.cascade.second, self.first_maxima(levels, min_score)
+        node, rows = self.cascade.second, self.first_maxima(levels)
         scale = self.cascade.coarser * (1.0 if node is None else node.finer)
         if node is not None:
             rows = self.second_scores(rows, levels)
@@ -65,17 +64,15 @@ class ObjectSearch:
         rows[:, 3] /= scale
         return _distinct(rows, self.reference_length)
 
-    def first_maxima(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray:
+    def first_maxima(self, levels: Sequence[Level]) -> np.ndarray:
         """Return the local maxima of the score of the first node that reach its threshold.
-
-        Maxima below ``min_score`` are also omitted.
 
         The result has shape (n, 4), with the columns x, y, score and scale.
         """
         cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
         pool = cascade.pool or self.pool
         model = cascade.classifier.compiled(pool)
-        threshold = max(min_score, cascade.classifier.threshold, -3e38)  # rejected windows: -inf
+        threshold = max(cascade.classifier.threshold, -3e38)  # rejected windows: -inf
         for number in range(0, len(levels), self.step):
             coarse = level_at(levels, levels[number].scale * cascade.coarser) or levels[number]
             height, width = coarse.shape

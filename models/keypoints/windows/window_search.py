@@ -253,18 +253,16 @@ class WindowSearch:
         if stack:
             yield stack
 
-    def objects(self, levels: Sequence[Level], min_score: float = -np.inf) -> np.ndarray | None:
+    def objects(self, levels: Sequence[Level]) -> np.ndarray | None:
         """Return the whole objects detected by the cascade, or None if there is no cascade.
 
-        The result has shape (n, 4), with the columns x, y, score and scale. ``min_score`` is the
-        minimum score of the first node.
+        The result has shape (n, 4), with the columns x, y, score and scale.
         """
         cascade = self.face_cascade
         if cascade is None or not (cascade.second or cascade.pool):
             return None
-        return ObjectSearch(cascade, self.pool, self.reference_length, self.scales_per_octave).find(
-            levels, min_score
-        )
+        detector = self.pool, self.reference_length, self.scales_per_octave
+        return ObjectSearch(cascade, *detector).find(levels)
 
     def _scored(
         self,

@@ -53,7 +53,7 @@ def included_and_excluded(
 def column_mask(
     parameter: str, which: Any, n_features: int, names: np.ndarray | None
 ) -> np.ndarray:
-    """Convert columns that are given by index, by name or as a mask to a mask."""
+    """Return a Boolean mask of columns that are given by index, by name or by a mask."""
     mask = np.zeros(n_features, bool)
     if which is None:
         return mask

@@ -240,7 +240,7 @@ class Design:
         return self.gradient(self.scores(direction) * sample_weight[:, None])
 
     def keep(self, kept: np.ndarray) -> Self:
-        """Return a new design with a subset of the features; this design remains usable.
+        """Return a new design with a subset of the features; the original is unchanged.
 
         Parameters
         ----------

@@ -39,7 +39,7 @@ LEFT = 10
 
 
 class DaskDesign(OutOfCoreDesign):
-    """Design with linear or piecewise-linear responses to the columns of a Dask array.
+    """Design with one linear or piecewise-linear term per column of a Dask array.
 
     The chunks of the array, called tiles, can have any shape. Tasks run on the active
     ``distributed`` client, or else on Dask's default scheduler. Each annealing step creates one
@@ -49,11 +49,11 @@ class DaskDesign(OutOfCoreDesign):
     Parameters
     ----------
     X : DaskMatrix
-        Matrix of all columns, whose ``memory_limit`` and ``subsample`` are used.
+        Full matrix. Its ``memory_limit`` and ``subsample`` also apply to the design.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     response : PiecewiseLinear or None, default None
-        Piecewise-linear response; None for linear responses.
+        Piecewise-linear response; None means that all terms are linear.
     random_state : int, RandomState or None, default None
         Random seed for subsampling.
 

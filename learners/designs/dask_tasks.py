@@ -68,7 +68,7 @@ class Coding:
         return sum(v.nbytes for v in (self.mean, self.inv, self.knots) if v is not None)
 
     def tile(self, values: np.ndarray, n_rows: int, remaining: np.ndarray | None = None) -> Design:
-        """Create a design on the ``remaining`` columns of a tile (by default, all columns).
+        """Create a design from the ``remaining`` columns of a tile (by default, all columns).
 
         ``values`` contains raw values or, if it is three-dimensional, codes.
         """
@@ -178,7 +178,10 @@ def gradient(values: np.ndarray, state: State, slopes: tuple[np.ndarray, ...]) -
 
 
 def with_tile(pair: Rows, _: object) -> Rows:
-    """Return targets and weights; as a task, copy them to the worker that stores their tile."""
+    """Return targets and weights unchanged.
+
+    A Dask task calls this function to copy them to the worker that stores their tile.
+    """
     return pair
 
 

@@ -1,4 +1,4 @@
-"""Linear responses to the columns of a dense matrix, which is read in place."""
+"""Design with one linear term per column of a dense matrix, which is read in place."""
 
 from typing import Self
 
@@ -17,11 +17,11 @@ BLOCK_BYTES = 1 << 20
 
 
 class DenseDesign(FirstReadDesign):
-    """Design with linear responses to the columns of a dense matrix.
+    """Design with one linear term per column of a dense matrix.
 
     The matrix may be row- or column-major, in float32 or float64, and is read in place. Dropped
-    columns remain stored, with a zero coefficient, until fewer than a third of the stored columns
-    remain, which are then copied.
+    columns stay in memory, with a zero coefficient. Once fewer than a third of the stored columns
+    are in use, these are copied to a smaller matrix.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ class DenseDesign(FirstReadDesign):
     sample_weight : ndarray of shape (n_samples,) or None
         Row weights that sum to one; not needed if the moments are given.
     moments : (ndarray, ndarray) or None, default None
-        Known means, of shape (m, 1), and inverse scales, of shape (m,), for example those of a
-        larger matrix of which X is a part.
+        Known means, of shape (m, 1), and inverse scales, of shape (m,), of the m columns in use,
+        for example those of a larger matrix of which X is a part.
     columns : ndarray of int or None, default None
         Indices of the columns to use, in the order of ``moments``; by default, all columns.
     """

@@ -49,7 +49,7 @@ class ExplicitDesign(Design):
 
     @classmethod
     def linear(cls, X: np.ndarray, mean: np.ndarray, inv: np.ndarray) -> Self:
-        """Create a design with linear responses from a dense matrix and its column moments."""
+        """Create a design of linear terms from a dense matrix and the moments of its columns."""
         with np.errstate(over="ignore", invalid="ignore"):
             columns = X.T - mean.astype(X.dtype)
             columns -= (mean - mean.astype(X.dtype)).astype(X.dtype)  # 0 in float64

@@ -133,15 +133,16 @@ class OutOfCoreDesign(FirstReadDesign):
 
 
 class BlockDesign(OutOfCoreDesign):
-    """Design with linear responses to the columns of a file.
+    """Design with one linear term per column of a file.
 
-    Each annealing step reads the remaining columns once, in blocks of whole rows, or twice if the
-    chunks of the file are too tall for blocks of whole rows or the loss is pairwise.
+    Each annealing step reads the remaining columns once, in blocks of whole rows. It reads them
+    twice if the loss is pairwise, or if the chunks of the file are so tall that a block of whole
+    rows would exceed the memory limit.
 
     Parameters
     ----------
     source : Source
-        Matrix of all columns, whose ``memory_limit`` and ``subsample`` are used.
+        Source of the full matrix. Its ``memory_limit`` and ``subsample`` also apply to the design.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     random_state : int, RandomState or None, default None
@@ -339,7 +340,7 @@ class BlockDesign(OutOfCoreDesign):
 
 
 class PiecewiseBlockDesign(BlockDesign):
-    """Design with piecewise-linear responses to the columns of a file, which are encoded when read.
+    """Design with one piecewise-linear term per column of a file; values are encoded when read.
 
     The remaining columns are kept in memory as one-byte codes. The knots require one additional
     pass over the file to compute the range of each column. Knots at quantiles require whole
@@ -348,7 +349,7 @@ class PiecewiseBlockDesign(BlockDesign):
     Parameters
     ----------
     source : Source
-        Matrix of all columns, whose ``memory_limit`` and ``subsample`` are used.
+        Source of the full matrix. Its ``memory_limit`` and ``subsample`` also apply to the design.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     response : PiecewiseLinear

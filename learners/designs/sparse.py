@@ -33,10 +33,10 @@ def canonical(X: Any) -> Any:
 
 
 class SparseDesign(Design):
-    """Design with linear responses to a SciPy sparse matrix in CSR or CSC format.
+    """Design with one linear term per column of a SciPy sparse matrix in CSR or CSC format.
 
     Centring is applied to the results, so the matrix is neither densified nor copied. Dropped
-    columns remain stored with a zero coefficient. Once few columns remain, they are copied.
+    columns stay in memory with a zero coefficient. Once few columns are in use, they are copied.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class SparseDesign(Design):
 
 
 class SparseBlockDesign(SparseDesign):
-    """Design with linear responses to a sparse matrix stored in files.
+    """Design with one linear term per column of a sparse matrix stored in files.
 
     Each annealing step reads the files once, and the first pass computes the moments. Columns are
     loaded into a :class:`SparseDesign` once the memory limit allows. Until then, whenever half of
@@ -178,7 +178,7 @@ class SparseBlockDesign(SparseDesign):
     Parameters
     ----------
     source : SparseSource
-        Matrix of all columns, whose ``memory_limit`` is used.
+        Source of the full matrix. Its ``memory_limit`` also limits the memory of the design.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
 

@@ -15,7 +15,7 @@ BLOCK_ROWS = 16384  # maximum number of rows summed in single precision
 
 
 class TorchDesign(Design):
-    """Design with linear responses to the columns of a tensor, on its device.
+    """Design with one linear term per column of a tensor, on its device.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ def solve_path(
     callbacks: Sequence[StepCallback] = (),
     early_stop: bool = False,
 ) -> list[Solution]:
-    """Fit a model of each size in ``sizes`` (ascending) in one annealing run.
+    """Fit one model for each size in ``sizes`` (ascending) in one annealing run.
 
     Size 0 denotes the best constant model. If ``early_stop`` is set, the path ends at the first
     size above 2 b + 10, where b is the size with the lowest information criterion so far.

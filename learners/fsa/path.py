@@ -213,7 +213,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_sizes,)
-            Score of the model of each size.
+            Score of the model at each size.
         """
         check_is_fitted(self, "sizes_")
         scorer = check_scoring(self.estimator, scoring)

@@ -244,7 +244,8 @@ def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
     Parameters
     ----------
     problem : SupportProblem
-        Problem, treated as least squares on its targets and without a prior.
+        Problem whose rows and targets are used. Its loss is replaced by the squared error, and its
+        prior is ignored.
     A : ndarray of shape (n_samples, p)
         Columns of the support.
     n_rows : float

@@ -26,9 +26,10 @@ def effective_rows(weight: np.ndarray) -> float:
 def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.ndarray:
     """Compute penalties for features or groups (units) with more coefficients than others.
 
-    Coefficients without a true effect also decrease the mean loss. The penalty is the expected
-    decrease for m such coefficients, ``dispersion m / (2 (n_rows - m))``, where the denominator is
-    at least ``n_rows`` [1]_, minus that for the smallest unit.
+    Coefficients without a true effect also decrease the mean loss. For m such coefficients, the
+    expected decrease is ``dispersion * m / (2 * (n_rows - m))`` [1]_; if the denominator is less
+    than ``n_rows``, it is replaced by ``n_rows``. The penalty of a unit is its expected decrease
+    minus that of the smallest unit.
 
     Parameters
     ----------

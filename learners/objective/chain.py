@@ -313,7 +313,7 @@ def reference_terms(
 
 @jit
 def viterbi(scores: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the most probable classes of each sequence; ties favour the first class."""
+    """Return the jointly most probable classes of each sequence; the first class wins ties."""
     n_classes = scores.shape[1]
     path = np.empty(len(scores), np.int64)
     came_from = np.empty(scores.shape, np.int32)

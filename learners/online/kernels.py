@@ -30,7 +30,7 @@ class Rows(NamedTuple):
 class Descent(NamedTuple):
     """Settings of the gradient steps: code and parameter of the loss, intercept flag, and scale.
 
-    The scale is the step size or, for dual averaging, gamma multiplied by the squared row length.
+    The scale is the step size or, for dual averaging, gamma times the mean squared norm of rows.
     """
 
     loss: int
@@ -43,9 +43,14 @@ class Threshold(NamedTuple):
     """Settings that determine how :func:`thresholded_pass` shrinks coefficients.
 
     If ``penalty`` is negative, coefficients shrink by ``burst * gravity`` after every ``burst``
-    rows, with a constant step size (Algorithm 3.1). Otherwise, ``burst`` and ``gravity`` are 1, and
-    coefficients shrink by ``penalty`` times the step size of each row, which decreases as 1 /
-    sqrt(t) at row t (eq. (3.36)).
+    rows, with a constant step size (Algorithm 3.1 of [1]_). Otherwise, ``burst`` and ``gravity``
+    must be 1. Coefficients then shrink after every row by ``penalty`` times the step size, which is
+    proportional to ``1 / sqrt(t)`` at row t (eq. (3.36) of [1]_).
+
+    References
+    ----------
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
+           (2017).
     """
 
     burst: int
@@ -82,7 +87,7 @@ class Counts(NamedTuple):
 
 @jit(plain=True)
 def shrink(w: float, gravity: float) -> float:
-    """Apply the soft threshold function T(w, g) of eq. (3.6)."""
+    """Apply the soft threshold function T(w, g), eq. (3.6) of Ma (thesis)."""
     if w > gravity:
         return w - gravity
     if w < -gravity:

@@ -96,7 +96,9 @@ FEWER = 0.95  # features are dropped once the schedule keeps at most this fracti
 
 
 def rejection_rate(share: float, rejection: float, annealing: float) -> float:
-    """Return the rejection rate beta of the next stage: eq. (3.14) with d and 1 - d exchanged.
+    """Return the rejection rate beta of the next stage.
+
+    The equation is (3.14) of Ma (thesis) with d and 1 - d exchanged.
 
     d = ``share`` is the fraction of active features. The rate is ``rejection`` if all features are
     active, and 0 if none are.
@@ -173,7 +175,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Number of features that remain after each stage; see :class:`Schedule`. Schedules given by
         name ("inverse", "inverse_arxiv", "exponential", "linear") have mu = 0.3.
     learning_rate : float, default 1.0
-        Positive step size, relative to the inverse mean squared row length.
+        Positive step size, relative to the inverse mean squared row norm.
     rejection : float, default 0.05
         Fraction of updates rejected while all features are active, in [0, 1] (beta_0, eq. (3.14)).
     annealing : float, default 0.0
@@ -193,7 +195,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_stages : int, default 100
         Number of stages in the schedule of ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
-        Positive ridge, relative to the mean squared row length. If given, ``fit`` finally minimises
+        Positive ridge, relative to the mean squared row norm. If given, ``fit`` finally minimises
         mean loss + ridge / 2 ||coef||^2 over the remaining features. The Huberised hinge replaces
         the hinge loss.
     fit_intercept : bool, default True

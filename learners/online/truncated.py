@@ -69,12 +69,12 @@ class SoftThresholdClassifier(OnlineClassifier):
 class TruncatedGradientClassifier(SoftThresholdClassifier):
     """Linear classifier trained by truncated gradient descent: SGD with periodic soft-thresholding.
 
-    The method is due to Langford et al. (2009) [1]_ and is Algorithm 3.1 of Ma (thesis) [2]_. On a
+    The method is due to Langford et al. (2009) [1]_ and is Algorithm 3.1 of Ma (2017) [2]_. On a
     stream of rows, it performs stochastic gradient descent on the objective::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + L^2 gravity / learning_rate ||coef||_1
 
-    where L^2 is the mean squared row length.
+    where L^2 is the mean squared Euclidean norm of the rows.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
         Loss function: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     learning_rate : float, default 0.3
-        Positive step size, relative to the inverse mean squared row length.
+        Positive step size, relative to the inverse mean squared row norm.
     burst_size : int, default 5
         Number K of rows between soft-thresholding steps, at least 1.
     fit_intercept : bool, default True
@@ -159,8 +159,8 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
 class FOBOSClassifier(SoftThresholdClassifier):
     """Linear classifier trained by forward-backward splitting: SGD with soft-thresholding.
 
-    The method is due to Duchi and Singer (2009) [1]_ and is given by eq. (3.36) of Ma (thesis)
-    [2]_. Soft-thresholding follows the gradient step of every row. On a stream of rows, the method
+    The method is due to Duchi and Singer (2009) [1]_; see also eq. (3.36) of Ma (2017) [2]_.
+    Soft-thresholding follows the gradient step of every row. On a stream of rows, the method
     minimises::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
@@ -168,12 +168,12 @@ class FOBOSClassifier(SoftThresholdClassifier):
     Parameters
     ----------
     penalty : float, default 1e-3
-        Non-negative factor lambda of the l1 penalty. Larger values give sparser models.
+        Non-negative constant that multiplies the l1 norm. Larger values give sparser models.
     loss : str or Loss, default "hinge"
         As in :class:`TruncatedGradientClassifier`.
     learning_rate : float, default 1.0
         Positive learning rate. The step size at row t is ``learning_rate / sqrt(t)``, divided by
-        the mean squared row length.
+        the mean squared Euclidean norm of the rows.
     fit_intercept, max_iter, shuffle, class_weight, random_state, verbose : object
         As in :class:`TruncatedGradientClassifier`.
 
@@ -223,7 +223,7 @@ class FOBOSClassifier(SoftThresholdClassifier):
 class RDAClassifier(SoftThresholdClassifier):
     """Linear classifier trained by regularised dual averaging with an l1 penalty.
 
-    The method is due to Xiao (2010) [1]_ and is given by eq. (3.35) of Ma (thesis) [2]_. On a
+    The method is due to Xiao (2010) [1]_ and is given by eq. (3.35) of Ma (2017) [2]_. On a
     stream of rows, it minimises::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
@@ -235,11 +235,11 @@ class RDAClassifier(SoftThresholdClassifier):
     Parameters
     ----------
     penalty : float, default 1e-3
-        Non-negative factor lambda of the l1 penalty. Larger values give sparser models.
+        Non-negative constant that multiplies the l1 norm. Larger values give sparser models.
     loss : str or Loss, default "hinge"
         As in :class:`TruncatedGradientClassifier`.
     gamma : float, default 1.0
-        Positive strength of the proximal term, relative to the mean squared row length. Smaller
+        Positive strength of the proximal term, relative to the mean squared row norm. Smaller
         values give larger steps.
     rho : float, default 0.005
         Non-negative strength of the additional l1 penalty, which decreases with the number of rows.

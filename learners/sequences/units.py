@@ -103,7 +103,7 @@ class UnitModel:
         self.keep([other for other in self.units if other != unit], tol)
 
     def value_without(self, unit: int) -> float:
-        """Compute the objective if a unit is set to zero and all other units are fixed."""
+        """Compute the objective with one unit set to zero and all other units held fixed."""
         coef = self.fit.coef.copy()
         coef[self.codes[self.columns] == unit] = 0.0
         return self.part.value_and_gradient(self.fit.with_coef(coef))[0]
@@ -158,7 +158,8 @@ def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
     """Exchange units one at a time as long as the refitted objective decreases.
 
     Each round removes the units of lowest cost, one at a time, and tries the replacements that then
-    have the largest gradients. The steps are returned as entries of a path.
+    have the largest gradients. Each exchange adds two steps to the returned list: the unit that
+    leaves and the unit that enters.
     """
     path: list[Step] = []
     for _ in range(max_exchanges):

@@ -230,7 +230,7 @@ def anneal(
     Parameters
     ----------
     design : Design
-        Design of all features.
+        Design that contains all features.
     y : ndarray of shape (n_samples, n_outputs)
         Targets encoded for the loss.
     loss : Loss

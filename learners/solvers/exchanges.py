@@ -357,7 +357,7 @@ class Candidates:
     Attributes
     ----------
     design : Design
-        Design of all features.
+        Design that contains all features.
     units : Units
         Units of the exchanges.
     rows : ndarray of int, or None
@@ -452,7 +452,7 @@ def proposed(
 
 
 def some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
-    """Return a subset of the rows on which to propose a support, or None if there are few rows."""
+    """Return the rows from which exchanges are proposed, or None if all rows must be used."""
     rows = np.flatnonzero(problem.sample_weight)
     n = max(_ROWS, _ROWS_PER_COLUMN * n_columns)
     if len(rows) < _MANY * n or not problem.loss.pointwise or problem.offset is not None:
@@ -476,7 +476,7 @@ def exchange(
     problem : SupportProblem
         Problem whose loss has second derivatives.
     design : Design
-        Design of all features.
+        Design that contains all features.
     state : Annealed
         Final state of annealing.
     groups : ndarray of shape (n_features,), int, or None

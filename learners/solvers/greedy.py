@@ -47,7 +47,7 @@ class GreedyModel(Protocol):
         """Remove a unit."""
 
     def value_without(self, unit: int) -> float:
-        """Compute the objective if a unit is set to zero and all other units are fixed."""
+        """Compute the objective with one unit set to zero and all other units held fixed."""
 
 
 def greedy_search(

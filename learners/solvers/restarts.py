@@ -48,7 +48,7 @@ def search(
     Parameters
     ----------
     design : Design
-        Design of all features, with linear responses.
+        Design that contains all features, each with a linear term.
     y : ndarray of shape (n_samples, 1)
         Labels, encoded as -1 and +1.
     sample_weight : ndarray of shape (n_samples,)

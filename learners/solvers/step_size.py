@@ -26,7 +26,7 @@ def largest_eigenvalue(
     Parameters
     ----------
     design : Design
-        Design of all features.
+        Design that contains all features.
     sample_weight : ndarray of shape (n_samples,)
         Row weights that sum to one.
     direction : ndarray of shape (n_features, width, 1)

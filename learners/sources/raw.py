@@ -140,7 +140,7 @@ def _fill(file: Any, out: np.ndarray, at: int) -> None:
 
 
 def mapped(X: np.memmap) -> RawSource:
-    """Return the source of a memory-mapped array or of a view of such an array."""
+    """Create a source that reads the file behind a memory-mapped array or a view of one."""
     base: Any = X
     while isinstance(base.base, np.ndarray):
         base = base.base

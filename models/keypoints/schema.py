@@ -115,7 +115,10 @@ class Schema:
         return (False, True) if self.mirrored else (False,)
 
     def alike(self, names: Names) -> list[list[int]]:
-        """Group the keypoints in ``names`` that are mirror images, and return their indices."""
+        """Group the keypoints in ``names``: a keypoint and its mirror image are in the same group.
+
+        Each group is returned as a list of indices in ``names``.
+        """
         groups: dict[frozenset, list[int]] = {}
         for i, name in enumerate(names):
             groups.setdefault(

@@ -134,7 +134,7 @@ def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where a point is not visible.
     labels : ndarray of shape (P,), int
-        Motion of each track; -1 for tracks without a motion.
+        Index of the motion that each track follows; -1 if it is not assigned to any.
     sigma : float, default 1.0
         Standard deviation of the noise in pixels.
 

@@ -64,7 +64,7 @@ class ActivityModel(ModelFile):
         return ChainLoss(lengths, self.transitions).marginals(X @ self.coef.T + self.intercept)
 
     def predict(self, minutes: SensorMinutes) -> np.ndarray:
-        """Predict the most probable activity of each minute.
+        """Predict the most probable activity for each minute.
 
         Parameters
         ----------

@@ -108,7 +108,9 @@ def show(
 
 
 def info(as_json: AsJson = False) -> None:
-    """Print the versions, the number of threads, the cache folder and the shipped models.
+    """Print the versions of annealed and its dependencies, and other installation details.
+
+    These details are the number of threads, the cache folder and the shipped models.
 
     \b
     Examples:

@@ -285,9 +285,9 @@ def cross_validate(
 def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarray]:
     """Fit all choices in ``GRID`` with each fold and with each pair of folds held out.
 
-    The inner folds of a round are the other outer folds. A fit with a pair of folds held out is
-    therefore used in two rounds: each of the two folds is the outer fold in one round and the inner
-    fold in the other.
+    In each round, one fold is the outer fold, and every other fold is an inner fold. A fit with a
+    pair of folds held out is therefore used in two rounds: each of the two folds is the outer fold
+    in one round and the inner fold in the other.
 
     Returns
     -------

@@ -148,7 +148,7 @@ def _penalised(
 def problem_of(
     X: np.ndarray, y: np.ndarray, days: np.ndarray, ridge: float
 ) -> tuple[np.ndarray, ChainProblem]:
-    """Return the names of the activities, and the problem of fitting a model to all columns."""
+    """Return the names of the activities and a :class:`ChainProblem` with all columns."""
     classes, codes = np.unique(y, return_inverse=True)
     begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
     return classes, ChainProblem(

@@ -76,7 +76,7 @@ class DominantMotion:
         return self.outlying[model] + (self.behind if model == "essential" else 0.0)
 
     def exists(self, model: str) -> bool:
-        """Return whether there is a dominant motion, from which few points deviate."""
+        """Return whether a dominant motion exists, that is, whether few points deviate from it."""
         return bool(self.deviating(model).mean() < _MAX_DEVIATING[model])
 
 

@@ -217,7 +217,9 @@ def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
 def write_tracks(
     path: str | Path, tracks: np.ndarray, labels: np.ndarray, probability: np.ndarray
 ) -> None:
-    """Write labelled tracks to a file, which :func:`read_tracks` can read unless it is .parquet.
+    """Write labelled tracks to a file.
+
+    :func:`read_tracks` can read the formats except Parquet.
 
     Parameters
     ----------
@@ -229,7 +231,7 @@ def write_tracks(
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where a point is not visible.
     labels : ndarray of shape (P,), int
-        Motion of each point; -1 for points without a motion.
+        Index of the motion that each point follows; -1 if it is not assigned to any.
     probability : ndarray of shape (P,)
         Probability of each point's label; NaN if unknown.
 

@@ -73,7 +73,7 @@ def haar_features(
     sides: tuple[int, ...],
     steps: tuple[int, ...],
 ) -> list[tuple[int, ...]]:
-    """Return the Haar features of a pool, one per row, by channel, kind, cell size and position."""
+    """Return the Haar features of a pool, sorted by channel, kind, cell size and position."""
     return [
         (kind, channel, x, y, w, h, 0, 0)
         for channel in range(3)

@@ -37,7 +37,7 @@ class AtomPrior(NamedTuple):
 
 
 class Atoms(NamedTuple):
-    """Storage for ``len(length)`` atoms; the current number of atoms is stored separately."""
+    """Preallocated storage for up to ``len(length)`` atoms; the caller stores their number."""
 
     columns: np.ndarray  # (max_components, max_order) int64
     length: np.ndarray  # (max_components,) int64
@@ -56,8 +56,8 @@ def transitions(
 ) -> tuple[int, int, int]:
     """Count the transitions from a column in the first ``size`` atoms, excluding the atom ``skip``.
 
-    The function returns the number of all transitions, of transitions to the end of the atom, and
-    of transitions to ``following``.
+    The function returns the total number of transitions, the number that lead to the end of the
+    atom, and the number that lead to ``following``.
     """
     total, stops, hits = 0, 0, 0
     for l in range(size):

@@ -253,8 +253,8 @@ class RefinedShape:
     reference_length : float
         Reference length in image pixels.
     disagreement : ndarray of shape (n_keypoints,)
-        Distances between the keypoints after two refinements with different initial shapes, in
-        reference lengths; None before the second refinement.
+        Distance between the two positions of each keypoint after refinements from different initial
+        shapes, in units of the reference length; None before the second refinement.
     yaw : float
         Estimated yaw in radians.
     """
@@ -429,7 +429,8 @@ class InstanceFinder:
         levels : list of Level
             Pyramid of the image, from large to small.
         reference_length : float
-            Reference length of the objects on which the detector was trained, in pixels of a level.
+            Reference length of the objects on which the detector was trained, in pixels of a
+            pyramid level.
         min_probability : float, default 0.5
             Minimum probability of a face; 0 returns all hypotheses.
         assembly : {"2d", "3d"}, optional

@@ -69,7 +69,7 @@ class ShapeModel:
         Mean shape in units of the reference length.
     covariance : ndarray of shape (2 n, 2 n)
         Covariance of the deviations x0, y0, x1, y1, ... after aligning the anchors. If the anchors
-        are the first keypoints, their rows suffice.
+        are the first keypoints, the matrix may contain only the rows of the anchors.
     noise : float
         Standard deviation of the position of a detected anchor, in reference lengths.
     """

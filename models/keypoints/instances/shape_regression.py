@@ -118,16 +118,19 @@ class ShapeRegressor:
         return (VALUES_PER_POINT * self.mirror[:, None] + MIRRORED_VALUES).ravel()
 
     def align(self, points: np.ndarray) -> SimilarityTransform:
-        """Fit the transform from the mean shape to n complex image points by least squares."""
+        """Fit the similarity transform from the mean shape to n image points by least squares.
+
+        The points are complex numbers.
+        """
         return SimilarityTransform.least_squares(self.mean_points, points)
 
     def describe(
         self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int
     ) -> tuple[np.ndarray, SimilarityTransform]:
-        """Compute gradient histograms, of shape (n, 128), around n complex image points.
+        """Compute gradient histograms, of shape (n, 128), around n image points.
 
-        The histograms are computed in the coordinate system of the face; the transform to the image
-        is also returned.
+        The points are complex numbers. The histograms are computed in the coordinate system of the
+        face; the transform to the image is also returned.
         """
         transform = self.align(points)
         margin = _AROUND + 2.0 * cell / ied
@@ -140,7 +143,7 @@ class ShapeRegressor:
     def move(
         self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, unit: complex
     ) -> np.ndarray:
-        """Compute the n complex image points after one stage.
+        """Compute the n image points after one stage, as complex numbers.
 
         The predictions for the face and its mirror image are averaged. ``unit`` is the scale and
         rotation of the face, as a complex number.

@@ -165,13 +165,13 @@ class CutDetector:
 
 @dataclass
 class InstanceTracker:
-    """Tracker of the instances in a video.
+    """Tracker for the instances in a video, such as faces.
 
     The whole frame is searched every few frames, at a scene cut, and when a face is lost and a
     search around its last position does not detect it. In the other frames, each face is refined
-    from its points in the previous frame, and the support of its last detection is retained. In
-    every third frame, the rest of the image is searched at half size. A face is lost if its
-    probability is too low, or if it coincides with another face. A
+    from its points in the previous frame and keeps its ``support`` (see :class:`Instance`) from the
+    last detection. In every third frame, the rest of the image is searched at half size. A face is
+    lost if its probability is too low, or if it coincides with another face. A
     :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each face to a
     person.
 
@@ -190,7 +190,7 @@ class InstanceTracker:
     Raises
     ------
     ValueError
-        If a number is out of range.
+        If ``search_every`` is less than 1.
     """
 
     finder: InstanceFinder

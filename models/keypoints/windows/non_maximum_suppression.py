@@ -34,7 +34,8 @@ def suppress_non_maxima(
     localisation : Localisation
         Position of the keypoint relative to the windows.
     reference_length : float
-        Reference length of the objects on which the model was trained, in pixels of a level.
+        Reference length of the objects on which the model was trained, in pixels of a pyramid
+        level.
     radius : float, default 0.3
         Radius of suppression, in units of ``reference_length`` (pixels on the level of the
         maximum).

@@ -204,7 +204,7 @@ class KeypointModel(WindowModel):
         pool : FeaturePool
             Pool to which the features belong.
         reference_length : float
-            Reference length of the detector, in pixels of a level.
+            Reference length of the detector, in pixels of a pyramid level.
 
         Returns
         -------

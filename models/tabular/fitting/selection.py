@@ -46,7 +46,9 @@ class Selection:
     Attributes
     ----------
     task : {"classification", "regression"}
+        Type of model.
     table : Table
+        Table from which the columns were selected.
     model : FSAClassifier, FSARegressor or ScoreCardClassifier
         Estimator fitted to all rows.
     columns : list of dict
@@ -54,15 +56,17 @@ class Selection:
         model. The keys are ``name``, ``coefficient`` (None for response curves and score cards),
         ``effect`` (standard deviation of the contribution to the score), ``stability`` (fraction of
         random halves of the rows for which the column is selected), ``levels`` (contribution of
-        each level of a category) or ``curve`` (response to a number), ``distribution`` (histogram
-        of numbers and dates), ``alternatives`` (columns that could replace it) and, in a report,
-        ``cost`` (see :func:`.validation.costs`).
+        each level, for categorical columns) or ``curve`` (response curve, for numeric columns),
+        ``distribution`` (histogram, for columns of numbers or dates), ``alternatives`` (columns
+        that could replace it) and, in a report, ``cost`` (see :func:`.validation.costs`).
     validation : Validation
+        Cross-validation results.
     kappa : float or None
         Chance-corrected agreement between the selections on random halves of the rows.
     size_chosen : bool
         Whether the number of columns was chosen by cross-validation.
     request : SelectionOptions
+        Options of the selection.
     sample : Table
         Rows on which the number of columns was chosen and the selection was scored, encoded like
         the table.

@@ -652,7 +652,7 @@ def _variance(rows: np.ndarray, table: Table) -> float:
 
 
 def _models(model: Any, sizes: np.ndarray, table: Table) -> list[Any]:
-    """Fit a model of each size."""
+    """Fit one model for each size."""
     if isinstance(model, ScoreCardClassifier):  # score cards have no path
         return [fitted(model, int(k), table) for k in sizes]
     # exchanges, as in the final fit; without them, small sizes would have lower scores

@@ -191,7 +191,7 @@ def train_regressor(
     """Train the cascade on photographs and their mirror images.
 
     The function also returns the training errors of each stage. Histogram values are selected by
-    annealing unless ``selection`` is given. This function takes the values, of shape (n_rows, p),
+    annealing unless ``selection`` is given. ``selection`` takes the values, of shape (n_rows, p),
     the targets, of shape (n_rows, q), and the settings, and returns k indices in ascending order.
     """
     s = settings

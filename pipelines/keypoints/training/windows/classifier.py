@@ -159,8 +159,8 @@ class TrainingJob:
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
         """Store the result of a stage for a keypoint.
 
-        The result is stored as a detector that contains only this part, with a description in its
-        ``info``.
+        The result is stored in a detector file that contains nothing else. The ``info`` of the
+        detector also describes what the result was trained from.
         """
         replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(
             self.checkpoint(stage, name)

@@ -137,9 +137,9 @@ class TrainingSettings(WindowFitSettings):
 
     @property
     def reference_length(self) -> float:
-        """Reference length of the detector, in pixels of a level.
+        """Reference length of the detector, in pixels of a pyramid level.
 
-        It is the geometric mean of the range, rounded to a tenth of a pixel.
+        It is the geometric mean of ``ied_low`` and ``ied_high``, rounded to a tenth of a pixel.
         """
         return round(math.sqrt(self.ied_low * self.ied_high), 1)
 

@@ -55,8 +55,8 @@ class GuideSettings:
     near : float
         Maximum distance between the keypoint and the windows on which the guide is trained.
     ied_low, ied_high : float
-        Range of reference lengths, in pixels of a level, for which windows near a keypoint are
-        sampled.
+        Range of reference lengths, in pixels of a pyramid level, for which windows near a keypoint
+        are sampled.
     per_level : int
         Number of windows near a keypoint that are sampled from each level of a view.
     first_rows : int
@@ -91,7 +91,8 @@ class Near(NamedTuple):
 def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window: int) -> Near:
     """Sample windows around the visible keypoints in a view.
 
-    The windows are taken from the levels on which the faces have the required size.
+    The windows are taken from the pyramid levels at which the reference length of the faces is
+    between ``ied_low`` and ``ied_high``.
     """
     seen = view.visible & np.isfinite(view.points).all(axis=1)
     patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]

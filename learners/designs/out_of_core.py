@@ -137,7 +137,7 @@ class BlockDesign(OutOfCoreDesign):
 
     Each annealing step reads the remaining columns once, in blocks of whole rows. It reads them
     twice if the loss is pairwise, or if the chunks of the file are so tall that a block of whole
-    rows would exceed the memory limit.
+    rows would exceed the maximum size of a block.
 
     Parameters
     ----------

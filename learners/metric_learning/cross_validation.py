@@ -70,8 +70,8 @@ class SDistCV(
         Number of folds, or a scikit-learn splitter.
     tolerance : float, default 0.0
         Number of standard errors by which the mean error may exceed the lowest error. Among the
-        settings within this tolerance, the one with the fewest columns is chosen; ties favour fewer
-        steps. With 0, the setting with the lowest error is chosen.
+        settings within this tolerance, the one with the fewest columns is chosen, and among these
+        the one with the fewest steps. With 0, the setting with the lowest error is chosen.
     n_jobs : int or None, default None
         Number of parallel runs; the result does not depend on it.
 

@@ -24,7 +24,7 @@ WHOLE, HEADS = "whole", "heads"
 class ImageClassifier(ModelFile):
     """Classifier that labels photographs by their visual words and colours.
 
-    The features follow Ma (thesis), section 4.1.2 [1]_, and columns are selected by FSA. If a
+    The features follow section 4.1.2 of Ma (2017) [1]_, and columns are selected by FSA. If a
     photograph has a head box, visual words of the head are also used.
 
     Parameters

@@ -111,7 +111,7 @@ class AdditiveScorer:
 class MetricScorer:
     """Scorer whose class probabilities are vote fractions of the nearest rows in a learnt metric.
 
-    The metric is learnt by sDist, Ma (thesis) [1]_, and uses the columns ``selected`` after
+    The metric is learnt by sDist (Ma (2017) [1]_) and uses the columns ``selected`` after
     centring and scaling.
 
     Attributes

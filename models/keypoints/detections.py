@@ -58,7 +58,7 @@ class DetectionOptions:
     Raises
     ------
     ValueError
-        If a name is unknown or a number is out of range.
+        If a name is unknown or a value is out of range.
     """
 
     keypoints: Sequence[str] | None = None

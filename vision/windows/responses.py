@@ -43,7 +43,7 @@ class Responses:
     Raises
     ------
     ValueError
-        If the arrays have inconsistent shapes or a number is out of range.
+        If the arrays have inconsistent shapes or a value is out of range.
 
     References
     ----------

@@ -194,7 +194,7 @@ class PetFeatures(_Transformer, PetColumns):
 
     The columns are the frequencies of visual words in the whole image and its four quarters, those
     of visual words in the head, and a joint colour histogram. With 5,000 words, there are 25,000 +
-    5,000 + 1,000 = 31,000 columns, as in Ma (thesis) [1]_. The whole image and the head have
+    5,000 + 1,000 = 31,000 columns, as in Ma (2017) [1]_. The whole image and the head have
     separate vocabularies. The columns of the head are zero for photographs without a head box. Each
     of these three groups of columns is scaled to length 1.
 

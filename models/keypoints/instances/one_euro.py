@@ -37,7 +37,7 @@ class OneEuroFilter:
     Raises
     ------
     ValueError
-        If a number is out of range.
+        If a parameter is out of range.
 
     Examples
     --------

@@ -45,7 +45,7 @@ from ..sklearn_bases import (
 from ..solvers.schedules import Counts, Schedule
 from ..sources import Moments, OutOfCoreMatrix, moments_of
 from ..types import ClassWeight, Seed
-from .fit import Start, condensed, solve, solving, with_class_counts
+from .fit import Start, condensed, solve, with_class_counts
 from .problem import FINITE, FitProblem, check_data, fit_problem, fitted_attributes, reported_steps
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import resolve_size
@@ -226,14 +226,14 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
             if getattr(self, "_skl_callbacks", None)
             else nullcontext(())
         )
-        with solving(problem, settings), reported as callbacks:
+        with reported as callbacks:
             solution = solve(
                 problem,
                 settings,
                 start=self._last if self.warm_start else None,
                 callbacks=callbacks,
             )
-            attributes = fitted_attributes(problem, solution, why)
+        attributes = fitted_attributes(problem, solution, why)
         columns = np.flatnonzero(attributes["support_"])
         warn_if_constant(solution.design.inv)  # annealing drops constant columns first
         if solution.design.width == 1:

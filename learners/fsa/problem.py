@@ -382,8 +382,7 @@ class Solution:
     ridge: float = 0.0
     plan: Plan | None = None
     done: tuple[str, ...] = ()  # descriptions of the steps that produced the model
-    # Computed on request, since some solutions are only compared
-    alternatives: Callable[[], dict[int, list[tuple[int, float]]]] = dict
+    alternatives: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: Annealed, size: int, ridge: float = 0.0) -> Self:
@@ -415,7 +414,7 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
     columns = np.arange(problem.n_features) if problem.allowed is None else problem.allowed
     alternatives = {
         int(columns[i]): [(int(columns[j]), share) for j, share in others]
-        for i, others in solution.alternatives().items()
+        for i, others in solution.alternatives.items()
     }
     kept, design = columns[solution.kept], solution.design
     raw, offset = design.unstandardise(solution.coef, solution.intercept)

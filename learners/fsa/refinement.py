@@ -1,7 +1,6 @@
 """Refinement after annealing: feature exchanges and a fit of the selected features."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -93,7 +92,7 @@ def refine(
         refined = replace(
             state, kept=solution.kept, coef=solution.coef, intercept=solution.intercept
         )
-        solution.alternatives = partial(alternatives, support, design, refined, problem.groups)
+        solution.alternatives = alternatives(support, design, refined, problem.groups)
     return solution
 
 

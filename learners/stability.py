@@ -51,7 +51,7 @@ class SelectionStability:
     Parameters
     ----------
     kappa : float
-        Mean chance-corrected agreement over all pairs of repeats (Ma (thesis), eq. (3.34)); 1 if
+        Mean chance-corrected agreement over all pairs of repeats, eq. (3.34) of Ma (thesis); 1 if
         all selections are identical.
     frequency : ndarray of shape (n_features,)
         Fraction of the repeats that selected each feature.

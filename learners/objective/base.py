@@ -226,7 +226,7 @@ class Loss(BaseEstimator):
         return *self.value_and_gradient(y, scores, sample_weight), diagonal_products(curvature)
 
     def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]] | None:
-        """List the parts of the data that cross-validation leaves out; None means single rows.
+        """List the parts of the data that cross-validation leaves out, or None for single rows.
 
         Parameters
         ----------

@@ -181,7 +181,7 @@ class HuberisedHingeLoss(MarginLoss):
     References
     ----------
     O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19 (2007),
-    for the same loss.
+    uses the same loss.
     """
 
     name = "huberised_hinge"

@@ -23,7 +23,7 @@ class SparseMinimum(NamedTuple):
     coef : ndarray of shape (n_features,)
         Minimiser; 0 outside its support.
     support : ndarray of int
-        Selected coordinates in ascending order, excluding the free coordinates.
+        Selected coordinates in ascending order, without the coordinates in ``free``.
     value : float
         Objective at the minimiser.
     path : list of (action, feature, objective, size)

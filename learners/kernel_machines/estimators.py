@@ -20,24 +20,26 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
 
     The log posterior (section 4.2 of [1]_) is::
 
-        log p(y | F) - ridge / 2 ||weights||^2 + log prior(atoms),
+        log p(y | F) - ridge / (2 s) ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    A sparse frequency omega is called an atom, and the prior on its columns is a Markov chain.
-    Reversible-jump chains sample the atoms and their number [2]_. Columns are standardised
-    internally.
+    Here s is the noise variance (Gaussian likelihood) or 1 (logistic likelihood). An atom is a
+    sparse frequency vector omega. In the prior, the sequence of its columns (those with non-zero
+    entries) is a Markov chain. Reversible-jump chains sample the atoms and their number [2]_.
+    Columns are standardised internally.
 
     Parameters
     ----------
     n_components : int, default 50
-        Number of atoms to select by annealing, at least 1.
+        Number of atoms to select by annealing, at least 1; not used if ``solver="mcmc"``.
     max_order : int, default 3
         Maximum number of columns per atom, at least 1.
     frequency_scale : float, default 1.5
         Positive scale of the prior on the frequencies, in radians per standard deviation of a
         column.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Table of informative columns and products, from which half of the new atoms are drawn.
+        Table of the columns and products whose Fourier features correlate most with the target.
+        Half of the random new atoms are drawn from it.
 
         * "pairs": products of two columns;
         * "triples": products of two or three columns, for at most 400 columns;
@@ -59,19 +61,20 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     n_chains : int, default 2
         Number of chains or annealing runs, at least 1. Their predictions are averaged.
     max_components : int, default 40
-        Maximum number of atoms, at least 1. Each requires 16 bytes per row.
+        Maximum number of atoms in a Markov chain, at least 1. Each requires 16 bytes per row.
     expected_components : float, default 5.0
         Positive prior mean of the number of atoms.
     ridge : float, default 1.0
         Positive factor of the ridge penalty.
     group_correlation : float, default 0.5
-        Absolute correlation above which columns form a group, in (0, 1].
+        Absolute correlation above which columns form a group, in (0, 1]; see ``groups_``.
     max_samples : int or None, default 10000
         Maximum number of rows per chain, at least 1, drawn at random. None uses all rows.
     random_state : int, RandomState or None, default None
         Random seed.
     n_jobs : int or None, default None
-        Number of threads; it does not affect the result.
+        Number of threads; -1 means all processors, and None means one. The result does not depend
+        on it.
     likelihood : {"gaussian", "logistic"}, default "gaussian"
         Likelihood p(y | F). More than two classes are fitted one-vs-rest.
 
@@ -83,35 +86,38 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
     coef_ : ndarray of shape (n_outputs, 2 n_atoms)
-        Weights of the features that ``transform`` returns.
+        Weights of the features that ``transform`` returns, in the most probable sample of each
+        output (one output for two classes, otherwise one per class).
     intercept_ : ndarray of shape (n_outputs,)
         Intercept of each output.
     inclusion_probabilities_ : ndarray of shape (n_features,)
-        Posterior probability that at least one output uses each column.
+        For each column, the posterior probability that at least one output uses it.
     chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
-        Inclusion probabilities of each chain.
+        The same for each chain, with the chains of the first output first.
     group_inclusion_probabilities_ : ndarray of shape (n_groups,)
-        Inclusion probabilities of the groups.
+        The same for the groups of columns.
     groups_ : ndarray of int of shape (n_features,)
-        Group of each column.
+        Index of the group of each column.
     atoms_ : list of tuple of int
-        Columns of each atom in the most probable sample.
+        Columns of each atom in the most probable sample of each output.
     frequencies_ : csr_matrix of shape (n_atoms, n_features)
         Frequencies in radians per unit of X.
     phases_ : ndarray of shape (n_atoms,)
         Phases of the atoms; the features are the cosine and sine of ``X @ frequencies_.T -
         phases_``.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of transitions between columns of an atom, per sample. State j + 1 is column j;
-        state 0 is the start and end.
+        Number of transitions from one column of an atom to the next, averaged over the samples and
+        summed over outputs. State j + 1 is column j; state 0 is the start and end.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
         Number of atoms in each sample.
     acceptance_ : dict of str to float
-        Acceptance rate of each type of move.
+        Acceptance rate of each type of move: "birth", "death", "grow", "shrink", "order", "column",
+        "neighbour", "walk" and "replace".
     r_hat_, effective_sample_size_ : dict of str to float
-        Convergence diagnostics [3]_ (worst output); the keys name the quantities.
-    traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
-        Log likelihood and number of atoms during each chain.
+        Convergence diagnostics [3]_ of "log_likelihood", "n_components" and, in ``r_hat_``,
+        "inclusion" (of the columns); the worst value over outputs and columns.
+    traces_ : ndarray of shape (n_outputs, n_chains, min(1000, n_steps), 2)
+        Log likelihood and number of atoms at evenly spaced moves of each chain.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 
@@ -141,7 +147,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     likelihood: str = "gaussian"
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Fit the model, by default with Markov chains.
+        """Fit the model.
 
         Parameters
         ----------
@@ -152,8 +158,8 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
 
         Returns
         -------
-        SparseFourierClassifier
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -206,12 +212,12 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
 
     The log posterior (section 4.2 of [1]_) is::
 
-        log p(y | F) - ridge / (2 noise variance) ||weights||^2 + log prior(atoms),
+        log p(y | F) - ridge / (2 s) ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    The noise is normal, and its variance is integrated out. Reversible-jump chains sample the atoms
-    (sparse frequencies) and their number [2]_; see :class:`SparseFourierClassifier`. Columns are
-    standardised internally.
+    Here s is the variance of the Gaussian noise, which is integrated out. Reversible-jump chains
+    sample the atoms (sparse frequency vectors omega) and their number [2]_; see
+    :class:`SparseFourierClassifier`. Columns are standardised internally.
 
     Parameters
     ----------
@@ -225,15 +231,15 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     Attributes
     ----------
     coef_ : ndarray of shape (2 n_atoms,)
-        Weights of the features that ``transform`` returns.
+        Weights of the features that ``transform`` returns, in the most probable sample.
     intercept_ : float
         Intercept of the model.
-    inclusion_probabilities_, chain_inclusion_probabilities_ : ndarray
-        As in :class:`SparseFourierClassifier`; the same holds for the attributes below.
-    group_inclusion_probabilities_, groups_, atoms_, frequencies_, phases_, transition_counts_
-        Groups of columns, and the atoms of the most probable sample.
+    inclusion_probabilities_, chain_inclusion_probabilities_, group_inclusion_probabilities_
+        As in :class:`SparseFourierClassifier`, with one output.
+    groups_, atoms_, frequencies_, phases_, transition_counts_
+        As in :class:`SparseFourierClassifier`, with one output.
     n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
-        Convergence diagnostics of the chains.
+        As in :class:`SparseFourierClassifier`, with one output.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 
@@ -255,7 +261,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     """
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Fit the model, by default with Markov chains.
+        """Fit the model.
 
         Parameters
         ----------
@@ -266,8 +272,8 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
 
         Returns
         -------
-        SparseFourierRegressor
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -289,7 +295,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows to predict.
+            Rows for which to predict targets.
 
         Returns
         -------

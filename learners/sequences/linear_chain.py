@@ -181,7 +181,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
             Sequence ID of each row, as an alternative to ``lengths``. The rows of a sequence must
             be in order, but rows of other sequences may lie between them.
         sample_weight : array of shape (n_rows,) or None, default None
-            Row weights, which must be equal within a sequence.
+            Row weights, which must be equal within a sequence. None means equal weights.
 
         Returns
         -------
@@ -419,8 +419,8 @@ class LinearChainCRF(BaseCRF):
 
     Notes
     -----
-    If scikit-learn's metadata routing is enabled, cross-validation passes ``sequence`` (the sequence
-    ID of each row, an alternative to ``lengths``) to ``fit`` and ``score``. For example,
+    If scikit-learn's metadata routing is enabled, cross-validation passes ``sequence`` (sequence ID
+    of each row, as an alternative to ``lengths``) to ``fit`` and ``score``. For example,
     ``cross_validate(model, X, y, params={"sequence": days, "groups": days},
     cv=LeaveOneGroupOut())`` uses one fold per day.
 

@@ -219,7 +219,7 @@ class FSACRF(SelectingCRF):
         number of units in each cut.
     n_steps : int or None, default None
         Number of steps in the schedule. A step that drops no unit is skipped. None means twice the
-        number of units to drop, but at most 120, so that "linear" drops one unit at a time.
+        number of units to drop, so that "linear" drops one unit at a time, but at most 120.
     steps_per_cut : int, default 1000
         Maximum number of L-BFGS iterations before each cut. The default is normally enough for
         convergence.

@@ -96,8 +96,8 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     shuffle : bool, default True
         Whether to shuffle the rows before every pass of ``fit``.
     class_weight : dict, "balanced" or None, default None
-        Dict from class labels to factors for the row weights. "balanced", for ``fit`` only, gives
-        all classes the same total weight; None means no factors.
+        Factors for the row weights, as ``{label: factor}``. "balanced", for ``fit`` only, gives all
+        classes the same total weight. None means no factors.
     random_state : int, RandomState or None, default None
         Random seed for the order of the rows.
     verbose : bool, default False
@@ -106,7 +106,7 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients of the raw columns; 0 for columns that are not selected. More than two classes
+        Coefficients of the columns of X; 0 for columns that are not selected. More than two classes
         are fitted one-vs-rest.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept of each output.

@@ -310,8 +310,8 @@ class LogitBoostClassifier(SelectingClassifier):
     learning_rate : float, default 1.0
         Positive factor by which every weak learner is multiplied.
     class_weight : dict, "balanced" or None, default None
-        Dict from class labels to factors for the row weights. "balanced" gives all classes the same
-        total weight; None means no factors.
+        Factors for the row weights, as ``{label: factor}``. "balanced" gives all classes the same
+        total weight. None means no factors.
     random_state : int, RandomState or None, default None
         Random seed; only used if ``subsample`` is below 1.
 
@@ -322,7 +322,7 @@ class LogitBoostClassifier(SelectingClassifier):
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients of the raw columns; only for linear responses.
+        Coefficients of the unscaled columns; only for linear responses.
     knots_ : ndarray of shape (n_selected, n_bins + 1)
         Knots of each selected feature, in column order; not for linear responses.
     responses_ : ndarray of shape (n_selected, n_bins or n_bins + 1, n_outputs)

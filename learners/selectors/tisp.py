@@ -124,8 +124,8 @@ class TISPClassifier(_TISP, SelectingClassifier):
         * "squared": half the squared error on labels -1 and +1;
         * a :class:`Loss` object.
     scaling : {"standardize", "none"}, default "standardize"
-        Whether columns are scaled to variance one ("standardize") or not ("none") before their
-        coefficients are compared and penalised; see :class:`FSAClassifier`.
+        "standardize" scales each column to variance one; "none" divides all columns by the same
+        number.
     n_thresholdings : int, default 10
         Number of gradient steps on all features, each followed by thresholding, at least 1.
     n_steps : int, default 500
@@ -141,8 +141,8 @@ class TISPClassifier(_TISP, SelectingClassifier):
     fit_intercept : bool, default True
         Whether to fit an intercept, which is neither penalised nor dropped.
     class_weight : dict, "balanced" or None, default None
-        Dict from class labels to factors for the row weights. "balanced" gives all classes the same
-        total weight; None means no factors.
+        Factors for the row weights, as ``{label: factor}``. "balanced" gives all classes the same
+        total weight. None means no factors.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients of the raw columns; 0 for columns that are not selected.
+        Coefficients of the unscaled columns; 0 for columns that are not selected.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept of each output.
     loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
@@ -211,7 +211,7 @@ class TISPRegressor(_TISP, SelectingRegressor):
     support_ : ndarray of shape (n_features,), bool
         Mask of the selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients of the raw columns; 0 for columns that are not selected.
+        Coefficients of the unscaled columns; 0 for columns that are not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept of each output.
     loss_curve_, n_iter_, n_features_in_, feature_names_in_

@@ -24,9 +24,9 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
     Here s is the noise variance (Gaussian likelihood) or 1 (logistic likelihood). An atom is a
-    sparse frequency vector omega. In the prior, the sequence of its columns (those with non-zero
-    entries) is a Markov chain. Reversible-jump chains sample the atoms and their number [2]_.
-    Columns are standardised internally.
+    sparse frequency vector omega. In the prior, its sequence of non-zero columns is a Markov chain.
+    Reversible-jump chains sample the atoms and their number [2]_. Columns are standardised
+    internally.
 
     Parameters
     ----------
@@ -44,10 +44,8 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
         * "pairs": products of two columns;
         * "triples": products of two or three columns, for at most 400 columns;
         * None: no table; not suitable for hundreds of columns.
-    n_bank : int, default 5000
-        Number of candidates per annealing round, at least 1.
-    n_rounds : int, default 4
-        Non-negative number of additional annealing rounds with new candidates.
+    n_bank, n_rounds : object
+        As in :class:`SparseFourierFeatures`.
     solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
         Method that selects the atoms.
 
@@ -67,16 +65,15 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     ridge : float, default 1.0
         Positive factor of the ridge penalty.
     group_correlation : float, default 0.5
-        Absolute correlation above which columns form a group, in (0, 1]; see ``groups_``.
+        Absolute correlation above which columns form a group, in (0, 1].
     max_samples : int or None, default 10000
         Maximum number of rows per chain, at least 1, drawn at random. None uses all rows.
     random_state : int, RandomState or None, default None
         Random seed.
     n_jobs : int or None, default None
-        Number of threads; -1 means all processors, and None means one. The result does not depend
-        on it.
+        As in :class:`FSAClassifier`.
     likelihood : {"gaussian", "logistic"}, default "gaussian"
-        Likelihood p(y | F). More than two classes are fitted one-vs-rest.
+        Likelihood p(y | F). More than two classes are fitted one-vs-rest, as one output each.
 
         * "gaussian": least squares on labels -1 and +1; fast and sparse;
         * "logistic": logistic likelihood with Polya-Gamma variables [4]_, several times slower.
@@ -86,38 +83,31 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
     coef_ : ndarray of shape (n_outputs, 2 n_atoms)
-        Weights of the features that ``transform`` returns, in the most probable sample of each
-        output (one output for two classes, otherwise one per class).
+        Weights of the features that ``transform`` returns.
     intercept_ : ndarray of shape (n_outputs,)
         Intercept of each output.
     inclusion_probabilities_ : ndarray of shape (n_features,)
         For each column, the posterior probability that at least one output uses it.
     chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
-        The same for each chain, with the chains of the first output first.
+        The same for each chain, output by output.
     group_inclusion_probabilities_ : ndarray of shape (n_groups,)
         The same for the groups of columns.
     groups_ : ndarray of int of shape (n_features,)
         Index of the group of each column.
-    atoms_ : list of tuple of int
-        Columns of each atom in the most probable sample of each output.
-    frequencies_ : csr_matrix of shape (n_atoms, n_features)
-        Frequencies in radians per unit of X.
-    phases_ : ndarray of shape (n_atoms,)
-        Phases of the atoms; the features are the cosine and sine of ``X @ frequencies_.T -
-        phases_``.
+    atoms_, frequencies_, phases_
+        As in :class:`SparseFourierFeatures`, for the most probable sample of each output.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Number of transitions from one column of an atom to the next, averaged over the samples and
-        summed over outputs. State j + 1 is column j; state 0 is the start and end.
+        Number of transitions from one column of an atom to the next, summed over outputs and
+        averaged over samples. State j + 1 is column j; state 0 is the start and end.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
         Number of atoms in each sample.
     acceptance_ : dict of str to float
-        Acceptance rate of each type of move: "birth", "death", "grow", "shrink", "order", "column",
-        "neighbour", "walk" and "replace".
+        Acceptance rate of each type of move ("birth", "death", "grow", ...).
     r_hat_, effective_sample_size_ : dict of str to float
         Convergence diagnostics [3]_ of "log_likelihood", "n_components" and, in ``r_hat_``,
-        "inclusion" (of the columns); the worst value over outputs and columns.
+        "inclusion" (worst output and column).
     traces_ : ndarray of shape (n_outputs, n_chains, min(1000, n_steps), 2)
-        Log likelihood and number of atoms at evenly spaced moves of each chain.
+        Log likelihood and number of atoms, evenly spaced along each chain.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 
@@ -236,10 +226,12 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         Intercept of the model.
     inclusion_probabilities_, chain_inclusion_probabilities_, group_inclusion_probabilities_
         As in :class:`SparseFourierClassifier`, with one output.
-    groups_, atoms_, frequencies_, phases_, transition_counts_
+    groups_, transition_counts_, n_components_, acceptance_
         As in :class:`SparseFourierClassifier`, with one output.
-    n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
+    r_hat_, effective_sample_size_, traces_
         As in :class:`SparseFourierClassifier`, with one output.
+    atoms_, frequencies_, phases_
+        As in :class:`SparseFourierFeatures`, for the most probable sample.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 

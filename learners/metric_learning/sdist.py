@@ -46,23 +46,23 @@ class SDist(
 ):
     """Sparse nonlinear metric learnt by boosting, with a nearest-neighbour classifier.
 
-    Boosting adds one sparse matrix of rank one per step (Algorithm 2.2 of [1]_) to minimise::
+    Each boosting step adds a sparse rank-one matrix (Algorithm 2.2 of [1]_) to minimise::
 
         sum_i exp(-f_W(x_i)),  f_W(x) = mean squared distance to the k nearest rows of other classes
                                          - mean squared distance to the k nearest rows of its class
 
     The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi consists of columns of
-    X and their products. W = W_0 + sum_m w_m xi_m xi_m' is positive semi-definite, with the initial
-    metric W_0 and the weight w_m and direction xi_m of step m.
+    X and their products. W = W_0 + sum_m w_m xi_m xi_m' is positive semi-definite. Step m adds the
+    direction xi_m with weight w_m.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        Number k of neighbours, at least 1. "auto" means 15 or, if there are more than 20 times as
-        many columns as rows, half the size of the smallest class, but at least 15.
+        Number k of neighbours, at least 1. "auto" means 15 or, if X has more than 20 columns per
+        row, half the size of the smallest class, but at least 15.
     n_features_to_select : int or None, default None
-        Maximum number of columns of phi in the final metric: those that contribute most to the mean
-        squared distance. None keeps all columns.
+        Maximum number of columns of phi in the metric: those that contribute most to the mean
+        squared distance. None keeps all.
     n_neighbors_predict : int, default 3
         Number of neighbours that vote on a class, at least 1.
     max_order : int, default 2
@@ -71,27 +71,27 @@ class SDist(
         Method that computes the direction of a step.
 
         * "power": truncated power method (Algorithm 2.1 of [1]_);
-        * "sgd": stochastic gradient steps (Oja's rule) with the truncation of sections 3.3.1 and
-          3.3.3 of [1]_.
+        * "sgd": stochastic gradient steps (Oja's rule), truncated as in sections 3.3.1 and 3.3.3
+          of [1]_.
     start : {"lanczos", "ones"}, default "lanczos"
         Initial vector of the truncated power method; [1]_ uses "ones".
     initial : {"zero", "identity"}, default "zero"
-        Initial metric W_0. With "identity", as in [1]_, every column of X contributes to the
-        distance; the attributes describe W - W_0.
+        Initial metric W_0, which the attributes do not include. With "identity", as in [1]_, the
+        distance depends on all columns of X.
     kappa : int or float, default 5
-        Number of non-zero entries in the direction of each step, or a fraction of the number of
-        columns of X, in (0, 1) (called rho in [1]_).
+        Number of non-zero entries in each direction xi_m, or a fraction of the columns of X, in (0,
+        1) (rho in [1]_).
     n_steps : int, default 150
         Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
-        Fraction of the optimal step length, in (0, 1] (nu in eq. (2.22) of [1]_).
+        Fraction of the optimal step length, in (0, 1] (nu in [1]_).
     update_every : int, default 20
         Number of steps between searches for neighbours, at least 1.
     bagging : float, default 1.0
         Fraction of the rows used in each step, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
-        Fraction of the columns of phi from which each step chooses, in (0, 1]; "sqrt" means 1 /
-        sqrt(p) for the p columns of X.
+        Fraction of the columns of phi that each step considers, in (0, 1]; "sqrt" means
+        1/sqrt(n_features).
     standardize : bool, default True
         Whether to scale columns and products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
@@ -100,29 +100,25 @@ class SDist(
         * None: all steps;
         * "holdout": lowest error on held-out rows;
         * "oob": lowest out-of-bag loss; requires ``bagging`` below 1;
-        * "complexity": lowest training loss plus ``complexity_weight`` times the trace of the
-          square root of W (eq. (2.17) of [1]_).
+        * "complexity": lowest training loss plus complexity penalty (eq. (2.17) of [1]_).
     validation_fraction : float, default 0.2
         Fraction of held-out rows for ``stopping="holdout"``, in (0, 1).
     complexity_weight : float, default 0.1
-        Non-negative weight of the trace (lambda_C in [1]_).
+        Non-negative weight of the penalty (lambda_C in [1]_).
     seed_interactions : int, default 0
-        Number of products of two columns, those most correlated with the class, that are added to
-        phi before the first step.
+        Number of products of two columns, most correlated with the class, to add before the first
+        step.
     max_products : int or None, default None
         Maximum number of products; None means three per column of X.
     classifier : {"knn", "base"}, default "knn"
-        Method that predicts classes.
+        Prediction method.
 
         * "knn": majority vote of the nearest neighbours;
         * "base": class with the highest f_W (eq. (2.3) of [1]_).
     random_state : int, RandomState or None, default None
         Random seed.
-    n_jobs : int or None, default None
-        Number of threads; -1 means all processors, and None means one. The result does not depend
-        on it.
-    verbose : bool, default False
-        Whether to show a progress bar.
+    n_jobs, verbose : object
+        As in :class:`FSAClassifier`.
 
     Attributes
     ----------
@@ -131,27 +127,19 @@ class SDist(
     columns_ : list of tuple of int
         Columns of phi in the metric: (3,) is x3, and (3, 17) is x3 x17.
     W_ : ndarray of shape (len(columns_), len(columns_))
-        Matrix W of the metric. Its rows and columns correspond to ``columns_``.
+        Matrix W. Its rows and columns correspond to ``columns_``.
     components_ : ndarray of shape (rank, len(columns_))
         Factor L of W = L'L, with the strongest direction first.
     selected_features_ : ndarray of int
         Columns of X in ``columns_``.
     interactions_ : list of str
         Names of the products, most important first.
-    n_neighbors_ : int
-        Number k of neighbours in training.
-    n_steps_ : int
-        Number of steps of the final metric.
+    n_neighbors_, n_steps_ : int
+        Number k of neighbours, and number of steps of the final metric.
     path_ : list of (ndarray, ndarray, float)
-        Indices (columns of X, then products) and values of the non-zero entries of xi_m, and w_m,
-        for each step.
+        Indices and values of the non-zero entries of xi_m, and w_m, for each step.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
-
-    Notes
-    -----
-    For n rows and p columns of phi, a step takes O(n k + n p) time, seed interactions take O(n p^2)
-    time, and the fit needs O(n p) memory.
 
     References
     ----------

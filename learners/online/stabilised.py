@@ -161,8 +161,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Number or fraction of features that remain at the end; with more than two classes, for each
         class. Only used if ``selection="annealed"``.
     loss : str or Loss, default "hinge"
-        Loss function: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
-        "squared", "exponential", or a :class:`Loss` object of one of these types.
+        As in :class:`TruncatedGradientClassifier`.
     selection : {"annealed", "threshold"}, default "annealed"
         Rule for dropping features after each stage.
 
@@ -205,15 +204,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Positive factor of a ridge penalty, which is multiplied by the mean squared Euclidean norm
         of the rows. If given, ``fit`` ends by minimising mean loss + ridge / 2 ||coef||^2 over the
         remaining features. In this step, the Huberised hinge replaces the hinge loss.
-    fit_intercept : bool, default True
-        Whether to fit an intercept, which is not penalised.
-    max_iter : int, default 20
-        Number of passes over the rows in ``fit``, at least 1.
-    class_weight : dict, "balanced" or None, default None
-        Factors for the row weights, as ``{label: factor}``. "balanced", for ``fit`` only, gives all
-        classes the same total weight. None means no factors.
-    random_state : int, RandomState or None, default None
-        Random seed for the order of the rows.
+    fit_intercept, max_iter, class_weight, random_state : object
+        As in :class:`TruncatedGradientClassifier`.
     n_jobs : int or None, default None
         Number of threads; -1 means all processors, and None means one. The result does not depend
         on it.
@@ -222,25 +214,17 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients of the columns of X; 0 for columns that are not selected. More than two classes
-        are fitted one-vs-rest.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercept of each output.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels in ascending order.
-    n_iter_ : int
-        Number of passes over the rows.
+    coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`TruncatedGradientClassifier`.
     history_ : ndarray of shape (n_stages, 2)
         Number of active features after each stage, and the gravity (shrinkage per row) of the
         stage. With several classes, these are the values of the first class.
-    n_features_in_, feature_names_in_
-        Number and names of the training columns.
 
     Notes
     -----
     As printed in [1]_, eq. (3.14) is 0 before the first drop, and eq. (3.11) is infinite. Here, d
-    and 1 - d are exchanged in eq. (3.14), and a quantile replaces eq. (3.11).
+    and 1 - d are exchanged in eq. (3.14), and a quantile replaces eq. (3.11). In eq. (3.33), b
+    counts the bursts that leave a coefficient non-zero.
 
     References
     ----------

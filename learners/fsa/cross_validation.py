@@ -249,9 +249,8 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     sizes : array of int or "auto", default "auto"
         Numbers of features to try; see :class:`FSAPath`.
     cv : int, splitter or None, default None
-        Cross-validation splitter or number of folds; None means five folds. Integers
-        and None do not shuffle the rows. Only used with ``criterion="cv"``, like ``scoring`` and
-        ``rule``.
+        Cross-validation splitter or number of folds; None means five folds. Without a splitter, the
+        rows are not shuffled. Only used with ``criterion="cv"``, like ``scoring`` and ``rule``.
     scoring : str, function or None, default None
         scikit-learn scorer or its name. None means the negative log loss, where probabilities below
         0.001 are replaced by 0.001.
@@ -269,7 +268,7 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     refinement : object
         As in :class:`FSAClassifier`.
     fit_intercept, warm_start, class_weight, random_state, n_jobs, verbose : object
-        As in :class:`FSAClassifier`.
+        As in :class:`FSAClassifier`. The folds are fitted one after the other.
 
     Attributes
     ----------
@@ -323,9 +322,8 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     sizes : array of int or "auto", default "auto"
         Numbers of features to try; see :class:`FSAPath`.
     cv : int, splitter or None, default None
-        Cross-validation splitter or number of folds; None means five folds. Integers
-        and None do not shuffle the rows. Only used with ``criterion="cv"``, like ``scoring`` and
-        ``rule``.
+        Cross-validation splitter or number of folds; None means five folds. Without a splitter, the
+        rows are not shuffled. Only used with ``criterion="cv"``, like ``scoring`` and ``rule``.
     scoring : str, function or None, default None
         scikit-learn scorer or its name. None means the ``score`` method, by default R^2.
     criterion : {"cv", "ebic"}, default "cv"
@@ -342,7 +340,7 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     refinement : object
         As in :class:`FSARegressor`.
     fit_intercept, warm_start, random_state, n_jobs, verbose : object
-        As in :class:`FSARegressor`.
+        As in :class:`FSARegressor`. The folds are fitted one after the other.
 
     Attributes
     ----------

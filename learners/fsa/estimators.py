@@ -416,9 +416,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         classes, and other margin losses apply to differences between class scores
         (:class:`VapnikLoss`).
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
-        Contribution of a feature to the score: a coefficient times its value ("linear"),
-        or a piecewise-linear function of the value ([2]_, section 4.1) that accepts NaN.
-        "piecewise" means ``PiecewiseLinear(n_bins=6)``.
+        Contribution of a feature to the score: a coefficient times its value ("linear"), or a
+        piecewise-linear function of the value ([2]_, section 4.1) that accepts NaN. "piecewise"
+        means ``PiecewiseLinear(n_bins=6)``.
     constraints : Constraints or None, default None
         Groups, included and excluded columns, bounds and monotone responses.
     prior : Prior or None, default None

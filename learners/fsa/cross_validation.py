@@ -76,7 +76,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         ------
         ValueError
             If the data or parameters are not valid for the estimator's ``fit``, or a size is not a
-            positive integer.
+            non-negative integer.
         """
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("explained", "best", "one_se"))

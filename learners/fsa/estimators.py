@@ -501,7 +501,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     def encode(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None
     ) -> FitProblem:
-        """Validate the arguments of :meth:`fit` and encode the targets.
+        """Validate the arguments of :meth:`fit`, and return them as a problem for the solvers.
 
         Parameters
         ----------
@@ -511,7 +511,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Returns
         -------
         FitProblem
-            Problem that :meth:`fit` solves: validated data, encoded targets, loss and constraints.
+            Validated data, encoded targets, loss and constraints.
         """
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
@@ -706,7 +706,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     def encode(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None
     ) -> FitProblem:
-        """Validate the arguments of :meth:`fit` and encode the targets.
+        """Validate the arguments of :meth:`fit`, and return them as a problem for the solvers.
 
         Parameters
         ----------
@@ -716,7 +716,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Returns
         -------
         FitProblem
-            Problem that :meth:`fit` solves: validated data, encoded targets, loss and constraints.
+            Validated data, encoded targets, loss and constraints.
         """
         loss = regression_loss(
             "squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss

@@ -126,7 +126,7 @@ class FSARanker(FSAEstimator):
         pairs: Any = None,
         sample_weight: Any = None,
     ) -> FitProblem:
-        """Validate the arguments of :meth:`fit` and encode the targets.
+        """Validate the arguments of :meth:`fit`, and return them as a problem for the solvers.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class FSARanker(FSAEstimator):
         Returns
         -------
         FitProblem
-            Problem that :meth:`fit` solves: validated data, pairs, loss and constraints.
+            Validated data, pairs, loss and constraints.
         """
         if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":
             raise ValueError(

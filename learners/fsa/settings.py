@@ -85,11 +85,12 @@ class Refinement(BaseEstimator):
         Whether to exchange selected features for other features as long as the objective decreases.
 
         * "auto": exchange if the estimated cost is at most about a second and there are at least
-          ten rows of the rarest class per coefficient (with numeric targets, five rows). With fewer
-          rows, annealing with linear responses uses a ridge penalty (0.01, or 0.1 for the squared
-          loss) instead, which spreads the coefficients over correlated columns. With numeric
-          targets and fewer than 1,000 rows, exchanges that lower the deviance by less than a
-          threshold based on the extended BIC may be replaced by a fit with this ridge penalty;
+          ten rows of the rarest class per coefficient (with numeric targets or in ranking, five
+          rows). With fewer rows, annealing with linear responses (except with the Cox loss or
+          in ranking) uses a ridge penalty (0.01, or 0.1 for the squared loss), which spreads the
+          coefficients over correlated columns. With numeric targets and fewer than 1,000 rows,
+          exchanges that lower the deviance by less than a threshold based on the extended BIC may
+          be replaced by a fit with this ridge penalty;
         * True or False: always or never;
         * "cv": like "auto", but with linear responses and at most 1,000 rows, three-fold
           cross-validation chooses between exchanges and the ridge penalty during annealing.

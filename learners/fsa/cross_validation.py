@@ -70,7 +70,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Returns
         -------
         FSAClassifierCV or FSARegressorCV
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------

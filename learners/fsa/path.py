@@ -112,7 +112,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         FSAPath
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------

@@ -191,7 +191,7 @@ class TISPRegressor(_TISP, SelectingRegressor):
 
     The row weights w_i sum to one. Each gradient step on all features is followed by thresholding,
     so dropped features may be selected again. With a ridge penalty, this is the hard-ridge
-    thresholding of [1]_. The same features are selected for all outputs.
+    thresholding of [1]_. Several outputs share the selected features.
 
     Parameters
     ----------

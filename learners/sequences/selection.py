@@ -82,31 +82,32 @@ class ForwardBackwardCRF(SelectingCRF):
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
-        Maximum number k of units, or a fraction of them. The search stops earlier if ``delta`` or
-        ``epsilon`` is reached. With None, one of these thresholds is required.
+        Number k of units to select, or a fraction of them. The search stops earlier if ``delta`` or
+        ``epsilon`` requires it. None means no limit, and requires one of these thresholds.
     feature_groups : array of shape (n_features,) or None, default None
         Group label of each column, such as its sensor. A group is added or removed as a whole. None
         means that every column is a unit.
     backward : bool, default True
-        Whether to take backward steps: after an addition, a selected unit is removed if this
-        increases the objective by less than half the decrease that the addition achieved.
+        Whether to take backward steps: units are removed as long as a removal raises the objective
+        by less than half the decrease that was achieved when the current number of units was
+        reached.
     polish : {"swap"} or None, default None
         Refinement of the selection. "swap" exchanges selected units for others, one at a time, as
         long as this lowers the objective after refitting. None omits it.
     criterion : {"gradient", "objective"}, default "gradient"
         Criterion that determines which unit is added.
 
-        * "gradient": largest gradient, which is the root mean square over the coefficients of the
-          unit, on standardised columns (FoBa-gdt);
+        * "gradient": largest root mean square of the derivatives with respect to the coefficients
+          of the unit, on standardised columns (FoBa-gdt);
         * "objective": largest decrease in the objective when only the coefficients of the unit
           change (FoBa-obj). Every step requires a small minimisation for every unit, so this suits
           small problems only.
     delta : float or None, default None
-        Positive stopping threshold for the criterion "objective". The search stops when no unit
-        lowers the objective by at least this amount. None means no threshold.
+        Positive threshold for the criterion "objective": the search stops when no addition lowers
+        the objective by at least ``delta``. None means no threshold.
     epsilon : float or None, default None
-        Positive stopping threshold for the criterion "gradient". The search stops when the gradient
-        of every unit is below this value. None means no threshold.
+        Positive threshold for the criterion "gradient": the search stops when the root mean square
+        of the derivatives is below ``epsilon`` for every unit. None means no threshold.
     per_class : bool, default False
         Whether a unit is the coefficient of a column for a single class, as in section 5 of [2]_.
         The index of a unit is then ``column * n_classes + class``, and a column is selected if any
@@ -124,9 +125,10 @@ class ForwardBackwardCRF(SelectingCRF):
         Labels of the selected groups in the order of their first columns. Without groups, indices
         of the selected columns.
     path_ : list of (action, feature, objective, size)
-        Sequence of steps: the action ("enter" or "leave"), the index of the unit (groups are
-        numbered in the order of their first columns), the objective after refitting (NaN if not
-        computed), and the number of selected units.
+        Steps of the search, as named tuples: the ``action`` ("enter" or "leave"); the ``feature``
+        or the group, where groups are numbered from 0 in the order of their first columns; the
+        ``objective`` after the refit (NaN if not computed); and the ``size``, the number of
+        selected units.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 

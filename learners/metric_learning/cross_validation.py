@@ -92,6 +92,12 @@ class SDistCV(
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
 
+    Notes
+    -----
+    The class scores of ``decision_function`` are vote fractions or, with ``classifier="base"``,
+    negated mean squared distances to the k nearest rows of each class. For two classes, it returns
+    their difference.
+
     References
     ----------
     .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University

@@ -179,9 +179,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     learning_rate : float, default 1.0
         Positive step size, which is divided by the mean squared Euclidean norm of the rows.
     rejection : float, default 0.05
-        Initial rejection rate, in [0, 1] (beta_0 in eq. (3.14) of [1]_): the shrinkage is this
-        quantile of the changes of coefficients in the stage before. The rate decreases to 0 as
-        features are dropped.
+        Initial rejection rate, in [0, 1] (beta_0 in eq. (3.14) of [1]_): the shrinkage per row is
+        this quantile of the absolute changes of coefficients per row in the previous stage. The
+        rate decreases to 0 as features are dropped.
     annealing : float, default 0.0
         Shape of this decrease (gamma in eq. (3.14) of [1]_): linear for 0, faster for positive
         values, slower for negative values.

@@ -107,7 +107,7 @@ class KeypointDetector(ModelFile):
 
     @property
     def search(self) -> WindowSearch:
-        """Search that applies the window classifiers of the keypoints to images."""
+        """The search object, which applies the window classifiers of the keypoints."""
         return WindowSearch(
             **{part.name: getattr(self, part.name) for part in fields(WindowSearch)}
         )
@@ -461,8 +461,8 @@ class KeypointDetector(ModelFile):
         max_detections : int, default 200
             Maximum number of maxima per keypoint.
         likely : function, optional
-            Function that takes the n detected whole objects, as an array of shape (n, 4), and
-            returns the rows near which the keypoints are to be detected.
+            Function that filters the n detected whole objects: it takes an array of shape (n, 4)
+            and returns the rows of the objects near which keypoints are searched for.
 
         Returns
         -------

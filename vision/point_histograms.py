@@ -88,8 +88,7 @@ def cut_frame(
     first = level.from_image([corner.real, corner.imag])
     step = scale_rotation / unit * level.scale
     matrix = np.array([[step.real, -step.imag, first[0]], [step.imag, step.real, first[1]]])
-    colour = level.warped(matrix, size)
-    return Frame(np.asarray(cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY), np.uint8), origin, unit)
+    return Frame(level.warped(matrix, size, grey=True), origin, unit)
 
 
 def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:

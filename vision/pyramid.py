@@ -49,6 +49,7 @@ class Level:
         self, image: npt.NDArray[np.uint8] | Callable[[], npt.NDArray[np.uint8]], scale: float
     ):
         self._image, self.scale = image, scale
+        self._grey: npt.NDArray[np.uint8] | None = None
 
     def __reduce__(self) -> tuple[type, tuple[npt.NDArray[np.uint8], float]]:
         return Level, (self.image, self.scale)  # functions that cache images cannot be pickled
@@ -97,8 +98,15 @@ class Level:
         """
         return np.repeat([[0], [self.shape[1]]], bottom - top, axis=1)
 
+    @property
+    def grey(self) -> npt.NDArray[np.uint8]:
+        """Grey values of :attr:`image`, computed on first access."""
+        if self._grey is None:
+            self._grey = np.asarray(cv2.cvtColor(self.image, cv2.COLOR_RGB2GRAY), np.uint8)
+        return self._grey
+
     def warped(
-        self, matrix: npt.NDArray[np.float64], size: tuple[int, int]
+        self, matrix: npt.NDArray[np.float64], size: tuple[int, int], grey: bool = False
     ) -> npt.NDArray[np.uint8]:
         """Sample an image from the level bilinearly; border pixels are repeated outside the level.
 
@@ -108,13 +116,16 @@ class Level:
             Affine transform from the pixels of the result to the level.
         size : tuple of int
             Width and height of the result.
+        grey : bool, default False
+            Whether to sample :attr:`grey` rather than the colours.
 
         Returns
         -------
-        ndarray of shape (height, width, 3), uint8
+        ndarray of shape (height, width, 3) or (height, width), uint8
         """
         flags, border = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, cv2.BORDER_REPLICATE
-        warped = cv2.warpAffine(self.image, matrix, size, flags=flags, borderMode=border)
+        pixels = self.grey if grey else self.image
+        warped = cv2.warpAffine(pixels, matrix, size, flags=flags, borderMode=border)
         return np.asarray(warped, np.uint8)
 
     def from_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:

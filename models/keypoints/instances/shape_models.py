@@ -35,10 +35,15 @@ class SimilarityTransform:
     @classmethod
     def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> "SimilarityTransform":
         """Fit the transform from n points of a shape to n image points by least squares."""
-        centre, middle = shape.sum() / len(shape), image.sum() / len(image)  # faster than mean
-        centred = shape - centre
-        scale_rotation = complex(np.vdot(centred, image - middle) / np.vdot(centred, centred).real)
-        return cls(scale_rotation, middle - scale_rotation * centre)
+        return cls(*(cls.solution(shape) @ image).tolist())
+
+    @staticmethod
+    def solution(shape: np.ndarray) -> np.ndarray:
+        """Return the matrix, of shape (2, n), that maps n image points to ``scale_rotation`` and
+        ``translation`` of :meth:`least_squares`."""
+        centred = shape - shape.mean()
+        by_point = centred.conj() / np.vdot(centred, centred).real
+        return np.stack([by_point, 1 / len(shape) - shape.mean() * by_point])
 
     @property
     def reference_length(self) -> float:
@@ -102,37 +107,38 @@ class ShapeModel:
         predicted by their conditional mean. If anchors are missing, the shape is aligned several
         times, using their predicted positions. The transform is also returned.
         """
-        everywhere, at_missing, known = self._gains(which)
-        expected, positions = self.mean_points[which], self.mean_points[known]
+        everywhere, at_missing, aligned, solution = self._gains(which)
+        expected = self.mean_points[which]
 
         def conditional_mean(gains: tuple, transform: SimilarityTransform) -> np.ndarray:
             deviation = transform.to_shape(anchors) - expected
-            mean, of_x, of_y = gains
-            return transform.to_image(mean + of_x @ deviation.real + of_y @ deviation.imag)
+            mean, by_coordinate = gains
+            return transform.to_image(mean + by_coordinate @ deviation.view(np.float64))
 
-        transform = self.align(anchors, which)
-        for _ in range(0 if len(which) == len(known) else 4):
+        transform = SimilarityTransform(*(aligned @ anchors).tolist())
+        for _ in range(0 if len(which) == len(self.anchors) else 4):
             filled = np.concatenate([anchors, conditional_mean(at_missing, transform)])
-            transform = SimilarityTransform.least_squares(positions, filled)
+            transform = SimilarityTransform(*(solution @ filled).tolist())
         return conditional_mean(everywhere, transform), transform
 
-    def _gains(self, which: np.ndarray) -> tuple[tuple, tuple, np.ndarray]:
+    def _gains(self, which: np.ndarray) -> tuple[tuple, tuple, np.ndarray, np.ndarray]:
         """Return the cached conditional means of all keypoints and of the missing anchors, and the
-        indices of the anchors, the given ones first.
+        solutions of the transform for the given anchors, and for these and the missing ones.
 
-        A conditional mean consists of the mean and the displacements, of shape (n, n_which), per
-        unit of x and of y of the given anchors, all complex.
+        A conditional mean consists of the mean and the displacements, of shape (n, 2 n_which), per
+        unit of x0, y0, x1, y1, ... of the given anchors, all complex.
         """
         known = self.__dict__.setdefault("_known_gains", {})
         if which.tobytes() not in known:
             columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
             given = self.covariance[np.ix_(columns, columns)] + self.noise**2 * np.eye(len(columns))
             gain = np.linalg.solve(given, self.covariance[columns]).T
-            by_point = gain[::2] + 1j * gain[1::2]
-            gains = self.mean_points, by_point[:, ::2], by_point[:, 1::2]
+            gains = self.mean_points, gain[::2] + 1j * gain[1::2]
             missing = self.anchors[(self.anchors[:, None] != which).all(axis=1)]
             at_missing = tuple(part[missing] for part in gains)
-            known[which.tobytes()] = gains, at_missing, np.concatenate([which, missing])
+            used = which, np.concatenate([which, missing])
+            solutions = [SimilarityTransform.solution(self.mean_points[rows]) for rows in used]
+            known[which.tobytes()] = gains, at_missing, *solutions
         return known[which.tobytes()]
 
 
@@ -280,7 +286,9 @@ class RigidModel:
         camera = np.linalg.solve(gram + ridge * np.eye(3), model.T @ target + ridge * start.T).T
         left, singular, right = np.linalg.svd(camera, full_matrices=False)
         rows = left @ right
-        rotation, scale = np.vstack([rows, np.cross(rows[0], rows[1])]), float(singular.mean())
+        (a, b, c), (d, e, f) = rows.tolist()
+        rotation = np.vstack([rows, [b * f - c * e, c * d - a * f, a * e - b * d]])
+        scale = float(singular.mean())
         products = model.T @ target
         for _ in range(_STEPS):
             before = rotation
@@ -303,14 +311,15 @@ def _gauss_newton(
     moments = rotation @ gram @ rotation.T
     (xx, _, _), (_, yy, _), (zx, zy, zz) = moments.tolist()
     (ex, ey), (fx, fy), (gx, gy) = (rotation @ products - scale * moments[:, :2]).tolist()
-    # unknowns: rotations about x, y and z, and the change of scale divided by the scale
-    normal = np.array(
-        [[zz, 0, -zx, -zy], [0, zz, -zy, zx], [-zx, -zy, xx + yy, 0], [-zy, zx, 0, xx + yy]]
-    )
+    # The unknowns are the rotations about x, y and z, and the change of scale divided by the scale.
+    # The rows of the normal matrix are (zz, 0, -zx, -zy), (0, zz, -zy, zx), (-zx, -zy, xx + yy, 0)
+    # and (-zy, zx, 0, xx + yy). The rotations about x and y are eliminated.
     ridge = 1e-6 * (2 * zz + (xx + yy) * (1 + scale**-2))
-    normal.ravel()[::5] += [ridge, ridge, ridge, ridge * scale**2]
-    *turn, growth = (np.linalg.solve(normal, [-gy, gx, ey - fx, ex + fy]) / scale).tolist()
-    return np.asarray(cv2.Rodrigues(np.array(turn))[0]) @ rotation, scale + scale * growth
+    zz, rest = zz + ridge, xx + yy - (zx * zx + zy * zy) / (zz + ridge)
+    roll = (ey - fx + (zy * gx - zx * gy) / zz) / (rest + ridge)
+    growth = (ex + fy - (zy * gy + zx * gx) / zz) / (rest + ridge * scale**2)
+    turn = np.array([zx * roll + zy * growth - gy, zy * roll - zx * growth + gx, zz * roll])
+    return np.asarray(cv2.Rodrigues(turn / (scale * zz))[0]) @ rotation, scale + growth
 
 
 def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:

@@ -109,6 +109,10 @@ class ShapeRegressor:
         return self.mean[:, 0] + 1j * self.mean[:, 1]
 
     @cached_property
+    def _solution(self) -> np.ndarray:
+        return SimilarityTransform.solution(self.mean_points)
+
+    @cached_property
     def _complex_basis(self) -> np.ndarray:
         return self.basis[..., 0] + 1j * self.basis[..., 1]
 
@@ -122,7 +126,7 @@ class ShapeRegressor:
 
         The points are complex numbers.
         """
-        return SimilarityTransform.least_squares(self.mean_points, points)
+        return SimilarityTransform(*(self._solution @ points).tolist())
 
     def describe(
         self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int

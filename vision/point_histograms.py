@@ -166,6 +166,7 @@ def _histograms(
     left = np.empty(CELLS, np.int64)
     across = np.empty((CELLS, cell + 1), np.float32)
     for p in range(n):
+        values = out[p]
         for j in range(CELLS):
             x = min(
                 max(xs[p] + (np.float32(j) - half) * np.float32(cell) - shift, np.float32(0.0)),
@@ -188,14 +189,14 @@ def _histograms(
                     down -= below
                 elif row == cell:
                     down = below
-                for j in range(CELLS):
-                    values = out[p, (i * CELLS + j) * DIRECTIONS :]
-                    for k in range(cell + 1):
+                for k in range(cell + 1):
+                    for j in range(CELLS):  # neighbouring sums are independent of each other
                         weight = down * across[j, k]
                         column = left[j] + k
+                        first = np.uint64((i * CELLS + j) * DIRECTIONS)
                         for part in range(2):
-                            direction = np.uint64(bins[part, top + row, column])
-                            values[direction] += weight * shares[part, top + row, column]
+                            value = first + np.uint64(bins[part, top + row, column])
+                            values[value] += weight * shares[part, top + row, column]
         square = np.float32(0.0)
         for t in range(CELLS * CELLS * DIRECTIONS):
             square += out[p, t] * out[p, t]

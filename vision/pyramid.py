@@ -85,7 +85,9 @@ class Level:
         return image[np.ix_(*(i.clip(0, n - 1) for i, n in zip(inside, (rows, columns))))]
 
     def spans(self, top: int, bottom: int) -> npt.NDArray[np.int64]:
-        """Return the first column, and the column after the last, of the image in some rows.
+        """Return the first and the end column of the image for each of several rows.
+
+        The end column is the column after the last.
 
         Parameters
         ----------

@@ -98,7 +98,7 @@ class Responses:
         return self.values.shape[2] if self.values.ndim == 3 else 1
 
     def check_length(self, n_features: int) -> None:
-        """Check that there are responses to ``n_features`` features; raise a ValueError if not.
+        """Check that there is one response per feature; otherwise raise a ValueError.
 
         Parameters
         ----------

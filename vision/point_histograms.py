@@ -193,9 +193,9 @@ def _histograms(
                     for j in range(CELLS):  # neighbouring sums are independent of each other
                         weight = down * across[j, k]
                         column = left[j] + k
-                        first = np.uint64((i * CELLS + j) * DIRECTIONS)
                         for part in range(2):
-                            value = first + np.uint64(bins[part, top + row, column])
+                            direction = bins[part, top + row, column]
+                            value = np.uint64((i * CELLS + j) * DIRECTIONS + direction)
                             values[value] += weight * shares[part, top + row, column]
         square = np.float32(0.0)
         for t in range(CELLS * CELLS * DIRECTIONS):

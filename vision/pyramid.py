@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 import cv2
 import numpy as np
@@ -49,7 +49,6 @@ class Level:
         self, image: npt.NDArray[np.uint8] | Callable[[], npt.NDArray[np.uint8]], scale: float
     ):
         self._image, self.scale = image, scale
-        self._grey: npt.NDArray[np.uint8] | None = None
 
     def __reduce__(self) -> tuple[type, tuple[npt.NDArray[np.uint8], float]]:
         return Level, (self.image, self.scale)  # functions that cache images cannot be pickled
@@ -100,12 +99,10 @@ class Level:
         """
         return np.repeat([[0], [self.shape[1]]], bottom - top, axis=1)
 
-    @property
+    @cached_property
     def grey(self) -> npt.NDArray[np.uint8]:
-        """Grey values of :attr:`image`, computed on first access."""
-        if self._grey is None:
-            self._grey = np.asarray(cv2.cvtColor(self.image, cv2.COLOR_RGB2GRAY), np.uint8)
-        return self._grey
+        """Grey values of :attr:`image`."""
+        return np.asarray(cv2.cvtColor(self.image, cv2.COLOR_RGB2GRAY), np.uint8)
 
     def warped(
         self, matrix: npt.NDArray[np.float64], size: tuple[int, int], grey: bool = False
@@ -127,8 +124,9 @@ class Level:
         """
         flags, border = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, cv2.BORDER_REPLICATE
         pixels = self.grey if grey else self.image
-        warped = cv2.warpAffine(pixels, matrix, size, flags=flags, borderMode=border)
-        return np.asarray(warped, np.uint8)
+        return np.asarray(
+            cv2.warpAffine(pixels, matrix, size, flags=flags, borderMode=border), np.uint8
+        )
 
     def from_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Convert image coordinates to this level: ``(xy + 0.5) * scale - 0.5``.

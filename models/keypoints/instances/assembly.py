@@ -232,8 +232,9 @@ class Assembler:
                 for other in instances
             ):
                 continue
-            size = abs(scale_rotation)
-            instance = self._grown(points, size, candidates, strength, complete, known)
+            instance = self._grown(
+                points, abs(scale_rotation), candidates, strength, complete, known
+            )
             if instance is None or instance.score < min_support:
                 continue
             if not any(

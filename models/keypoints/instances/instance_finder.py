@@ -350,18 +350,15 @@ class InstanceFinder:
             length, yaw = self.regressor.align(points).reference_length, self._pose(points).yaw
             return RefinedShape(points, histograms, score, support, length, yaw=yaw)
 
-        background: list[RefinedShape] = []
-
         def is_background(points: np.ndarray, histograms: np.ndarray) -> bool:
-            shape = described(points, histograms)
-            if self.trained.face @ shape.inputs < min_log_odds - _MAX_CHANGE:
-                background.append(shape)
-            return bool(background)
+            log_odds = self.trained.face @ described(points, histograms).inputs
+            return bool(log_odds < min_log_odds - _MAX_CHANGE)
 
-        refined = self.regressor.refine(
-            levels, points, is_background if min_log_odds > -np.inf else None
+        return described(
+            *self.regressor.refine(
+                levels, points, is_background if min_log_odds > -np.inf else None
+            )
         )
-        return background[0] if background else described(*refined)
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine a second time, starting from the mean shape at the same position.

@@ -107,7 +107,7 @@ class ShapeModel:
         predicted by their conditional mean. If anchors are missing, the shape is aligned several
         times, using their predicted positions. The transform is also returned.
         """
-        everywhere, at_missing, aligned, solution = self._gains(which)
+        everywhere, at_missing, solution = self._gains(which)
         expected = self.mean_points[which]
 
         def conditional_mean(gains: tuple, transform: SimilarityTransform) -> np.ndarray:
@@ -115,15 +115,15 @@ class ShapeModel:
             mean, by_coordinate = gains
             return transform.to_image(mean + by_coordinate @ deviation.view(np.float64))
 
-        transform = SimilarityTransform(*(aligned @ anchors).tolist())
+        transform = self.align(anchors, which)
         for _ in range(0 if len(which) == len(self.anchors) else 4):
             filled = np.concatenate([anchors, conditional_mean(at_missing, transform)])
             transform = SimilarityTransform(*(solution @ filled).tolist())
         return conditional_mean(everywhere, transform), transform
 
-    def _gains(self, which: np.ndarray) -> tuple[tuple, tuple, np.ndarray, np.ndarray]:
+    def _gains(self, which: np.ndarray) -> tuple[tuple, tuple, np.ndarray]:
         """Return the cached conditional means of all keypoints and of the missing anchors, and the
-        solutions of the transform for the given anchors, and for these and the missing ones.
+        solution of the transform for the given anchors followed by the missing ones.
 
         A conditional mean consists of the mean and the displacements, of shape (n, 2 n_which), per
         unit of x0, y0, x1, y1, ... of the given anchors, all complex.
@@ -136,9 +136,8 @@ class ShapeModel:
             gains = self.mean_points, gain[::2] + 1j * gain[1::2]
             missing = self.anchors[(self.anchors[:, None] != which).all(axis=1)]
             at_missing = tuple(part[missing] for part in gains)
-            used = which, np.concatenate([which, missing])
-            solutions = [SimilarityTransform.solution(self.mean_points[rows]) for rows in used]
-            known[which.tobytes()] = gains, at_missing, *solutions
+            positions = self.mean_points[np.concatenate([which, missing])]
+            known[which.tobytes()] = gains, at_missing, SimilarityTransform.solution(positions)
         return known[which.tobytes()]
 
 
@@ -286,9 +285,7 @@ class RigidModel:
         camera = np.linalg.solve(gram + ridge * np.eye(3), model.T @ target + ridge * start.T).T
         left, singular, right = np.linalg.svd(camera, full_matrices=False)
         rows = left @ right
-        (a, b, c), (d, e, f) = rows.tolist()
-        rotation = np.vstack([rows, [b * f - c * e, c * d - a * f, a * e - b * d]])
-        scale = float(singular.mean())
+        rotation, scale = np.vstack([rows, np.cross(rows[0], rows[1])]), float(singular.mean())
         products = model.T @ target
         for _ in range(_STEPS):
             before = rotation

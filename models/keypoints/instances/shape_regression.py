@@ -109,10 +109,6 @@ class ShapeRegressor:
         return self.mean[:, 0] + 1j * self.mean[:, 1]
 
     @cached_property
-    def _solution(self) -> np.ndarray:
-        return SimilarityTransform.solution(self.mean_points)
-
-    @cached_property
     def _complex_basis(self) -> np.ndarray:
         return self.basis[..., 0] + 1j * self.basis[..., 1]
 
@@ -126,7 +122,7 @@ class ShapeRegressor:
 
         The points are complex numbers.
         """
-        return SimilarityTransform(*(self._solution @ points).tolist())
+        return SimilarityTransform.least_squares(self.mean_points, points)
 
     def describe(
         self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int

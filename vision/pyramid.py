@@ -22,7 +22,7 @@ def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
     Parameters
     ----------
     xy : array_like of shape (..., 2), float
-        Coordinates in pixels.
+        Coordinates in pixels. The centres of pixels have integer coordinates.
 
     Returns
     -------
@@ -84,9 +84,7 @@ class Level:
         return image[np.ix_(*(i.clip(0, n - 1) for i, n in zip(inside, (rows, columns))))]
 
     def spans(self, top: int, bottom: int) -> npt.NDArray[np.int64]:
-        """Return the first and the end column of the image for each of several rows.
-
-        The end column is the column after the last.
+        """Return the range of columns that the image covers in each of several rows.
 
         Parameters
         ----------
@@ -96,6 +94,7 @@ class Level:
         Returns
         -------
         ndarray of shape (2, bottom - top)
+            First column, and the column after the last, for each row.
         """
         return np.repeat([[0], [self.shape[1]]], bottom - top, axis=1)
 
@@ -112,7 +111,7 @@ class Level:
         Parameters
         ----------
         matrix : ndarray of shape (2, 3)
-            Affine transform from the pixels of the result to the level.
+            Affine transform from pixel coordinates of the result to those of the level.
         size : tuple of int
             Width and height of the result.
         grey : bool, default False

@@ -67,7 +67,7 @@ def forward_backward_minimise(
         Indices of coordinates that may always be non-zero and do not count towards
         ``n_features_to_select``.
     criterion : {"gradient", "objective"}, default "gradient"
-        Criterion for the coordinate to add.
+        Criterion that determines which coordinate is added.
 
         * "gradient": largest absolute derivative (FoBa-gdt);
         * "objective": largest decrease in the objective when only this coordinate changes

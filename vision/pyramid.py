@@ -122,10 +122,8 @@ class Level:
         ndarray of shape (height, width, 3) or (height, width), uint8
         """
         flags, border = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, cv2.BORDER_REPLICATE
-        pixels = self.grey if grey else self.image
-        return np.asarray(
-            cv2.warpAffine(pixels, matrix, size, flags=flags, borderMode=border), np.uint8
-        )
+        source = (self.grey if grey else self.image), matrix, size
+        return np.asarray(cv2.warpAffine(*source, flags=flags, borderMode=border), np.uint8)
 
     def from_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Convert image coordinates to this level: ``(xy + 0.5) * scale - 0.5``.

@@ -265,7 +265,6 @@ class Assembler:
         The result is None if there are no candidates, or if the candidates are those of an earlier
         hypothesis. ``known`` contains the radius and candidates of these.
         """
-        rows = np.empty(0, np.int64)
         for radius in (_PAIR_RADIUS, _FACE_RADIUS):
             rows = _nearest(points, radius * ied, candidates, strength)
             if not len(rows) or (radius, rows.tobytes()) in known:

@@ -35,15 +35,10 @@ class SimilarityTransform:
     @classmethod
     def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> "SimilarityTransform":
         """Fit the transform from n points of a shape to n image points by least squares."""
-        return cls(*(cls.solution(shape) @ image).tolist())
-
-    @staticmethod
-    def solution(shape: np.ndarray) -> np.ndarray:
-        """Return the matrix, of shape (2, n), that maps n image points to ``scale_rotation`` and
-        ``translation`` of :meth:`least_squares`."""
-        centred = shape - shape.mean()
-        by_point = centred.conj() / np.vdot(centred, centred).real
-        return np.stack([by_point, 1 / len(shape) - shape.mean() * by_point])
+        centre, middle = shape.sum() / len(shape), image.sum() / len(image)  # faster than mean
+        centred = shape - centre
+        scale_rotation = complex(np.vdot(centred, image - middle) / np.vdot(centred, centred).real)
+        return cls(scale_rotation, middle - scale_rotation * centre)
 
     @property
     def reference_length(self) -> float:
@@ -107,23 +102,22 @@ class ShapeModel:
         predicted by their conditional mean. If anchors are missing, the shape is aligned several
         times, using their predicted positions. The transform is also returned.
         """
-        everywhere, at_missing, solution = self._gains(which)
-        expected = self.mean_points[which]
+        everywhere, at_missing, inverse = self._gains(which)
 
         def conditional_mean(gains: tuple, transform: SimilarityTransform) -> np.ndarray:
-            deviation = transform.to_shape(anchors) - expected
+            deviation = transform.to_shape(anchors) - self.mean_points[which]
             mean, by_coordinate = gains
             return transform.to_image(mean + by_coordinate @ deviation.view(np.float64))
 
         transform = self.align(anchors, which)
         for _ in range(0 if len(which) == len(self.anchors) else 4):
             filled = np.concatenate([anchors, conditional_mean(at_missing, transform)])
-            transform = SimilarityTransform(*(solution @ filled).tolist())
+            transform = SimilarityTransform(*(inverse @ filled).tolist())
         return conditional_mean(everywhere, transform), transform
 
     def _gains(self, which: np.ndarray) -> tuple[tuple, tuple, np.ndarray]:
         """Return the cached conditional means of all keypoints and of the missing anchors, and the
-        solution of the transform for the given anchors followed by the missing ones.
+        matrix (2, n_anchors) that yields the transform from the given and the missing anchors.
 
         A conditional mean consists of the mean and the displacements, of shape (n, 2 n_which), per
         unit of x0, y0, x1, y1, ... of the given anchors, all complex.
@@ -137,7 +131,8 @@ class ShapeModel:
             missing = self.anchors[(self.anchors[:, None] != which).all(axis=1)]
             at_missing = tuple(part[missing] for part in gains)
             positions = self.mean_points[np.concatenate([which, missing])]
-            known[which.tobytes()] = gains, at_missing, SimilarityTransform.solution(positions)
+            inverse = np.linalg.pinv(np.stack([positions, np.ones_like(positions)], axis=1))
+            known[which.tobytes()] = gains, at_missing, inverse
         return known[which.tobytes()]
 
 

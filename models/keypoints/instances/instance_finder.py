@@ -462,7 +462,7 @@ class InstanceFinder:
         for hypothesis in self.with_whole(assembled, whole, max_instances, min_support):
             if any(
                 is_same_instance(
-                    hypothesis.points[:n], self._anchors_of(instance), instance.reference_length
+                    hypothesis.points[:n], self.anchors_of(instance), instance.reference_length
                 )
                 for instance in sure
             ):
@@ -473,7 +473,7 @@ class InstanceFinder:
         instances = [(float(weights @ one.inputs), one) for one in self.share_support(shapes)]
         instances.sort(key=lambda entry: -entry[0])
         kept = suppress_instances(
-            [self._anchors_of(instance) for _, instance in instances],
+            [self.anchors_of(instance) for _, instance in instances],
             [instance.reference_length for _, instance in instances],
         )
         probability = np.array([probability_of(instances[i][0]) for i in kept])
@@ -553,7 +553,8 @@ class InstanceFinder:
         refined = self.refine_again(self.refine(start, 0.0, levels), levels)
         return self.report(refined, float(self.trained.face @ refined.inputs), NO_CANDIDATES)
 
-    def _anchors_of(self, refined: RefinedShape) -> np.ndarray:
+    def anchors_of(self, refined: RefinedShape) -> np.ndarray:
+        """Return the anchors of a refined shape, as complex numbers in image pixels."""
         return (self.regressor.to_keypoints @ refined.points)[: len(self.anchors)]
 
     def own_detections(

@@ -28,6 +28,9 @@ from .window_models import (
     regions,
 )
 
+# Keypoints of objects other than faces are searched near this number of whole objects, on levels
+# within this number of octaves (chosen on synthetic objects)
+_N_NEAR, _OCTAVES = 12, 0.4
 _REQUESTS_AFTER_GRID = 4.0
 """Number of histograms requested in the mode "regress", as a multiple of the number of grid points,
 because of the windows around them (measured)."""
@@ -286,10 +289,31 @@ class WindowSearch:
                 model = self.models[name].compiled(self.pool)
                 keep(name, number, at, score_windows(channels, model, *xy.T))
         for i, level in enumerate(levels if mode != Mode.PRUNE else ()):
-            for channels in self.strips(level, mode, buffers):
-                for name in names:
-                    keep(name, i, *self._score_strip(channels, name, mode))
+            for part, corner in self._parts(level, objects):
+                for channels in self.strips(part, mode, buffers):
+                    for name in names:
+                        at, score = self._score_strip(channels, name, mode)
+                        keep(name, i, at + corner, score)
         return {name: np.concatenate(parts) for name, parts in rows.items()}
+
+    def _parts(
+        self, level: Level, objects: np.ndarray | None
+    ) -> Iterator[tuple[Level, np.ndarray | int]]:
+        """Yield the parts of a level near the best whole objects, and their first pixels x, y.
+
+        For faces, and if no objects are given, the whole level is yielded.
+        """
+        cascade = self.face_cascade
+        if objects is None or cascade is None or cascade.pool is None:
+            yield level, 0
+            return
+        best = objects[:_N_NEAR]
+        near = best[abs(np.log2(best[:, 3] / level.scale)) <= _OCTAVES, :2]
+        margin = round(cascade.pool.window / cascade.coarser / 2) + self.pool.window // 2
+        for rows, columns, _ in regions(level.from_image(near), margin, level.image.size):
+            x, y = max(0, columns.start), max(0, rows.start)
+            part = Level(level.image[y : rows.stop, x : columns.stop], level.scale)
+            yield part, np.array([x, y])
 
     def _score_strip(
         self, channels: LevelChannels, keypoint: str, mode: str

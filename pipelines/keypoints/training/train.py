@@ -135,7 +135,7 @@ class Decisions:
                 n_components=30,
             ),
             probabilities=ProbabilitySettings(
-                n_features=min(300, n_objects),
+                n_features=600,
                 described=-1,
                 photographs=200,
                 by_anchors=True,
@@ -223,6 +223,7 @@ def decide(
         job = trial_of(tried, some, _settings(scan, 0.4))
         # the default averaging of positions is sufficient for a trial
         training = ClassifierTraining(job, scan, (Localisation(),))
+        training.held_out_views = [view for view in training.held_out_views if not view[1]]
         precision = reached.setdefault(tried, {})
         for name in (name for name in points if name not in precision):
             say(

@@ -15,6 +15,8 @@ from .....models.keypoints.instances import (
     InstanceProbabilities,
     RefinedShape,
     ShapeClassifier,
+    log_odds_of,
+    suppress_instances,
 )
 from ....common.file_map import Jobs
 from ...data import AnnotatedImage, in_boxes
@@ -28,6 +30,9 @@ from .shapes import SearchedImage
 _TRUE, _FALSE = 0.15, 0.3
 # Minimum probability of the reported faces to which probabilities are fitted (heuristic)
 _LOW = 0.02
+# minimum number of detected objects that train the classifier instead of augmented copies
+# (heuristic)
+_MIN_DETECTED = 30
 
 
 @dataclass(frozen=True)
@@ -210,39 +215,53 @@ def reported_faces(
                 yield refined.inputs, error < settings.reported[0]
 
 
+def distinct_hypotheses(
+    finder: InstanceFinder, judged: Iterable[list[ScoredHypothesis]], settings: ProbabilitySettings
+) -> Iterator[tuple[np.ndarray, bool]]:
+    """Yield the same as :func:`reported_faces` for the hypotheses of photographs that the detector
+    searches only once."""
+    for made in judged:
+        log_odds = np.array([finder.trained.face @ shape.refined.inputs for shape in made])
+        order = np.argsort(-log_odds)[: int((log_odds >= log_odds_of(_LOW)).sum())]
+        places = [finder.anchors_of(made[i].refined) for i in order]
+        kept = suppress_instances(places, [made[i].refined.reference_length for i in order])
+        for shape in (made[order[i]] for i in kept):
+            if not settings.reported[0] <= shape.error <= settings.reported[1]:
+                yield shape.refined.inputs, shape.error < settings.reported[0]
+
+
 def train_classifier(
     finder: InstanceFinder,
     images: Sequence[AnnotatedImage],
-    false: Iterable[list[ScoredHypothesis]],
+    judged: Iterable[list[ScoredHypothesis]],
     settings: ProbabilitySettings,
 ) -> tuple[ShapeClassifier, dict]:
     """Train a classifier that separates refined faces from refined false hypotheses.
 
-    The faces are taken from augmented copies.
+    The faces are taken from augmented copies. Other objects are taken from the hypotheses if these
+    include at least `_MIN_DETECTED` correct ones, since copies are easier to recognise than the
+    shapes that the classifier will score.
     """
-    regressor = finder.regressor
-    negatives = [
-        shape.refined.histograms.ravel() for made in false for shape in made if shape.is_false
-    ]
-    runs = start_runs(images, finder.assembler.shape, settings.augmentation, 1, [settings.seed, 50])
-    values, described = np.empty((0, 0), np.float32), regressor.stages[regressor.described]
-    for stage in regressor.stages:
-        features, units = describe_runs(runs, regressor, stage.ied, stage.cell)
-        move_runs(runs, regressor, stage, features, units)
-        values = features if stage is described else values
-    errors = runs.errors(regressor.to_keypoints)[:, settings.judged(finder)].mean(axis=1)
-    rows = np.concatenate(
-        [
-            values[errors < _TRUE],
-            values[errors > _FALSE],
-            np.array(negatives, np.float32).reshape(-1, values.shape[1]),
-        ]
+    regressor, shapes = finder.regressor, [shape for made in judged for shape in made]
+    true = [shape.refined.histograms.ravel() for shape in shapes if shape.is_face]
+    false = [shape.refined.histograms.ravel() for shape in shapes if shape.is_false]
+    if images[0].schema.landmarks or len(true) < _MIN_DETECTED:
+        shape_model, seed = finder.assembler.shape, [settings.seed, 50]
+        runs = start_runs(images, shape_model, settings.augmentation, 1, seed)
+        values, described = np.empty((0, 0), np.float32), regressor.stages[regressor.described]
+        for stage in regressor.stages:
+            features, units = describe_runs(runs, regressor, stage.ied, stage.cell)
+            move_runs(runs, regressor, stage, features, units)
+            values = features if stage is described else values
+        errors = runs.errors(regressor.to_keypoints)[:, settings.judged(finder)].mean(axis=1)
+        true, false = list(values[errors < _TRUE]), [*values[errors > _FALSE], *false]
+    rows, labels = (
+        np.array([*true, *false], np.float32),
+        np.repeat([True, False], [len(true), len(false)]),
     )
-    n_true = int((errors < _TRUE).sum())
-    labels = np.arange(len(rows)) < n_true
     if not labels.any():
         raise ValueError(f"none of the {len(rows)} refined shapes is a face; expected at least one")
-    facts = {"faces": n_true, "false_shapes": len(rows) - n_true}
+    facts = {"faces": len(true), "false_shapes": len(false)}
     if labels.all():  # without negatives, the candidates alone decide
         return ShapeClassifier(np.zeros(1, np.int32), np.zeros(1, np.float32), 0.0), facts
     model = FSAClassifier(

@@ -462,7 +462,7 @@ class InstanceFinder:
         for hypothesis in self.with_whole(assembled, whole, max_instances, min_support):
             if any(
                 is_same_instance(
-                    hypothesis.points[:n], self.anchors_of(instance), instance.reference_length
+                    hypothesis.points[:n], self._anchors_of(instance), instance.reference_length
                 )
                 for instance in sure
             ):
@@ -470,18 +470,13 @@ class InstanceFinder:
             refined = self.refine(hypothesis.points[n:], hypothesis.score, levels, min_log_odds)
             shapes.append(refined)
             sure += [refined] if weights @ refined.inputs > log_odds_of(_SURE) else []
-        instances = [(float(weights @ one.inputs), one) for one in self.share_support(shapes)]
-        instances.sort(key=lambda entry: -entry[0])
-        kept = suppress_instances(
-            [self.anchors_of(instance) for _, instance in instances],
-            [instance.reference_length for _, instance in instances],
-        )
-        probability = np.array([probability_of(instances[i][0]) for i in kept])
-        reported = [instances[i] for i, p in zip(kept, probability) if p >= min_probability]
+        instances = self.distinct(self.share_support(shapes))
+        probability = np.array([probability_of(log_odds) for log_odds, _ in instances])
+        reported = [entry for entry, p in zip(instances, probability) if p >= min_probability]
         likely = bool((probability >= _LIKELY).any())
         doubtful = [
-            box_around(instances[i][1].points)
-            for i, p in zip(kept, probability)
+            box_around(instance.points)
+            for (_, instance), p in zip(instances, probability)
             if likely and _MAY_BE <= p < _LIKELY
         ]
         return FoundInstances(
@@ -492,6 +487,14 @@ class InstanceFinder:
             likely and not doubtful,
             doubtful,
         )
+
+    def distinct(self, shapes: Sequence[RefinedShape]) -> list[tuple[float, RefinedShape]]:
+        """Return the distinct shapes, preceded by their log-odds, by decreasing log-odds."""
+        ranked = [(float(self.trained.face @ shape.inputs), shape) for shape in shapes]
+        ranked.sort(key=lambda entry: -entry[0])
+        anchors = [self._anchors_of(shape) for _, shape in ranked]
+        lengths = [shape.reference_length for _, shape in ranked]
+        return [ranked[i] for i in suppress_instances(anchors, lengths)]
 
     def with_whole(
         self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
@@ -553,8 +556,7 @@ class InstanceFinder:
         refined = self.refine_again(self.refine(start, 0.0, levels), levels)
         return self.report(refined, float(self.trained.face @ refined.inputs), NO_CANDIDATES)
 
-    def anchors_of(self, refined: RefinedShape) -> np.ndarray:
-        """Return the anchors of a refined shape, as complex numbers in image pixels."""
+    def _anchors_of(self, refined: RefinedShape) -> np.ndarray:
         return (self.regressor.to_keypoints @ refined.points)[: len(self.anchors)]
 
     def own_detections(

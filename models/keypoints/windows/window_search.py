@@ -298,22 +298,21 @@ class WindowSearch:
 
     def _parts(
         self, level: Level, objects: np.ndarray | None
-    ) -> Iterator[tuple[Level, np.ndarray | int]]:
+    ) -> Iterator[tuple[Level, np.ndarray]]:
         """Yield the parts of a level near the best whole objects, and their first pixels x, y.
 
         For faces, and if no objects are given, the whole level is yielded.
         """
-        cascade = self.face_cascade
-        if objects is None or cascade is None or cascade.pool is None:
-            yield level, 0
-            return
-        best = objects[:_N_NEAR]
-        near = best[abs(np.log2(best[:, 3] / level.scale)) <= _OCTAVES, :2]
-        margin = round(cascade.pool.window / cascade.coarser / 2) + self.pool.window // 2
-        for rows, columns, _ in regions(level.from_image(near), margin, level.image.size):
+        cascade, parts = self.face_cascade, regions(np.zeros((1, 2)), level.image.size, 1)
+        if objects is not None and cascade is not None and cascade.pool is not None:
+            best = objects[:_N_NEAR]
+            near = best[abs(np.log2(best[:, 3] / level.scale)) <= _OCTAVES, :2]
+            margin = round(cascade.pool.window / cascade.coarser / 2) + self.pool.window // 2
+            parts = regions(level.from_image(near), margin, level.image.size)
+        for rows, columns, _ in parts:
             x, y = max(0, columns.start), max(0, rows.start)
-            part = Level(level.image[y : rows.stop, x : columns.stop], level.scale)
-            yield part, np.array([x, y])
+            part = level.image[y : rows.stop, x : columns.stop]
+            yield Level(part, level.scale), np.array([x, y])
 
     def _score_strip(
         self, channels: LevelChannels, keypoint: str, mode: str

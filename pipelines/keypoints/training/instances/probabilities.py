@@ -16,7 +16,6 @@ from .....models.keypoints.instances import (
     RefinedShape,
     ShapeClassifier,
     log_odds_of,
-    suppress_instances,
 )
 from ....common.file_map import Jobs
 from ...data import AnnotatedImage, in_boxes
@@ -221,13 +220,14 @@ def distinct_hypotheses(
     """Yield the same as :func:`reported_faces` for the hypotheses of photographs that the detector
     searches only once."""
     for made in judged:
-        log_odds = np.array([finder.trained.face @ shape.refined.inputs for shape in made])
-        order = np.argsort(-log_odds)[: int((log_odds >= log_odds_of(_LOW)).sum())]
-        places = [finder.anchors_of(made[i].refined) for i in order]
-        kept = suppress_instances(places, [made[i].refined.reference_length for i in order])
-        for shape in (made[order[i]] for i in kept):
-            if not settings.reported[0] <= shape.error <= settings.reported[1]:
-                yield shape.refined.inputs, shape.error < settings.reported[0]
+        errors = {id(shape.refined): shape.error for shape in made}
+        for log_odds, refined in finder.distinct([shape.refined for shape in made]):
+            error = errors[id(refined)]
+            if (
+                log_odds >= log_odds_of(_LOW)
+                and not settings.reported[0] <= error <= settings.reported[1]
+            ):
+                yield refined.inputs, error < settings.reported[0]
 
 
 def train_classifier(

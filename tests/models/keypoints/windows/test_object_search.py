@@ -69,6 +69,27 @@ def test_larger_windows_detect_objects_with_a_single_node(tmp_path):
     np.testing.assert_array_equal(loaded.objects(LEVELS), objects)
 
 
+def test_keypoints_of_objects_are_searched_near_the_best_objects():
+    classifier = random_classifier(5, 40, 0.01, -1.0, LARGER)
+    made = detector(face_cascade=FaceCascade(classifier, {"a": (0.1, 0.2)}, 1.0, pool=LARGER))
+
+    def maxima(objects):
+        return made.search.maxima(LEVELS, ["a"], "scan", {"a": -np.inf}, 10_000, objects)["a"]
+
+    scale = LEVELS[2].scale
+    near = maxima(np.array([[60.0, 50.0, 1.0, scale]]))
+    assert len(near) > 5
+    reach = abs(near[:, :2] - [60.0, 50.0]).max(axis=1) * near[:, 3]
+    margin = LARGER.window // 2 + POOL.window // 2
+    assert (reach <= margin + 1).all() and set(near[:, 3]) <= {one.scale for one in LEVELS[1:4]}
+    full = maxima(None)  # those inside are the same; those near the edge may have other neighbours
+    inside = abs(full[:, :2] - [60.0, 50.0]).max(axis=1) * full[:, 3] < margin / 2
+    inside &= np.isclose(full[:, 3], scale)
+    assert inside.any() and len(full) > 2 * len(near)
+    for row in full[inside]:
+        assert np.isclose(near, row, atol=1e-3).all(axis=1).any()
+
+
 def test_levels_between_those_of_a_pyramid():
     assert level_at(LEVELS, LEVELS[2].scale) is LEVELS[2]
     between = level_at(LEVELS, 0.9 * LEVELS[2].scale)

@@ -305,14 +305,15 @@ class WindowSearch:
         """
         cascade, parts = self.face_cascade, regions(np.zeros((1, 2)), level.image.size, 1)
         if objects is not None and cascade is not None and cascade.pool is not None:
-            best = objects[:_N_NEAR]
-            near = best[abs(np.log2(best[:, 3] / level.scale)) <= _OCTAVES, :2]
+            near = objects[:_N_NEAR][abs(np.log2(objects[:_N_NEAR, 3] / level.scale)) <= _OCTAVES]
             margin = round(cascade.pool.window / cascade.coarser / 2) + self.pool.window // 2
-            parts = regions(level.from_image(near), margin, level.image.size)
+            parts = regions(level.from_image(near[:, :2]), margin, level.image.size)
         for rows, columns, _ in parts:
             x, y = max(0, columns.start), max(0, rows.start)
-            part = level.image[y : rows.stop, x : columns.stop]
-            yield Level(part, level.scale), np.array([x, y])
+            yield (
+                Level(level.image[y : rows.stop, x : columns.stop], level.scale),
+                np.array([x, y]),
+            )
 
     def _score_strip(
         self, channels: LevelChannels, keypoint: str, mode: str

@@ -222,12 +222,9 @@ def distinct_hypotheses(
     for made in judged:
         errors = {id(shape.refined): shape.error for shape in made}
         for log_odds, refined in finder.distinct([shape.refined for shape in made]):
-            error = errors[id(refined)]
-            if (
-                log_odds >= log_odds_of(_LOW)
-                and not settings.reported[0] <= error <= settings.reported[1]
-            ):
-                yield refined.inputs, error < settings.reported[0]
+            unclear = settings.reported[0] <= errors[id(refined)] <= settings.reported[1]
+            if log_odds >= log_odds_of(_LOW) and not unclear:
+                yield refined.inputs, errors[id(refined)] < settings.reported[0]
 
 
 def train_classifier(
@@ -246,8 +243,9 @@ def train_classifier(
     true = [shape.refined.histograms.ravel() for shape in shapes if shape.is_face]
     false = [shape.refined.histograms.ravel() for shape in shapes if shape.is_false]
     if images[0].schema.landmarks or len(true) < _MIN_DETECTED:
-        shape_model, seed = finder.assembler.shape, [settings.seed, 50]
-        runs = start_runs(images, shape_model, settings.augmentation, 1, seed)
+        runs = start_runs(
+            images, finder.assembler.shape, settings.augmentation, 1, [settings.seed, 50]
+        )
         values, described = np.empty((0, 0), np.float32), regressor.stages[regressor.described]
         for stage in regressor.stages:
             features, units = describe_runs(runs, regressor, stage.ied, stage.cell)
@@ -255,10 +253,7 @@ def train_classifier(
             values = features if stage is described else values
         errors = runs.errors(regressor.to_keypoints)[:, settings.judged(finder)].mean(axis=1)
         true, false = list(values[errors < _TRUE]), [*values[errors > _FALSE], *false]
-    rows, labels = (
-        np.array([*true, *false], np.float32),
-        np.repeat([True, False], [len(true), len(false)]),
-    )
+    rows, labels = np.array([*true, *false], np.float32), np.arange(len(true + false)) < len(true)
     if not labels.any():
         raise ValueError(f"none of the {len(rows)} refined shapes is a face; expected at least one")
     facts = {"faces": len(true), "false_shapes": len(false)}

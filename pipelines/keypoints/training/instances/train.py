@@ -130,11 +130,13 @@ def train_probabilities(
     alike = schema.alike(schema.keypoints)
     probabilities = fit_probabilities(finder, shapes, alike, s.regularisation)
     finder = replace(finder, probabilities=probabilities)
-    if schema.landmarks or not schema.upright:
-        detector = replace(detector, finder=finder)
-        reported = list(reported_faces(detector, [*views, *augmented], s, job.n_jobs))
-    else:  # in a single search, the detector reports distinct hypotheses
-        reported = list(distinct_hypotheses(finder, judged, s))
+    detector = replace(detector, finder=finder)
+    # upright objects are searched only once, so that the detector reports distinct hypotheses
+    reported = list(
+        reported_faces(detector, [*views, *augmented], s, job.n_jobs)
+        if schema.landmarks or not schema.upright
+        else distinct_hypotheses(finder, judged, s)
+    )
     probabilities = fit_probabilities(finder, shapes, alike, s.regularisation, reported)
     finder = replace(finder, probabilities=probabilities)
     alone = alone_log_odds(

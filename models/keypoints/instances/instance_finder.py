@@ -446,7 +446,7 @@ class InstanceFinder:
         ValueError
             If the probabilities are not trained.
         """
-        weights = self.trained.face
+        weights, n = self.trained.face, len(self.anchors)
         candidates = self.assembler.candidates(maxima, reference_length)
         max_instances, min_support = (
             (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
@@ -454,7 +454,6 @@ class InstanceFinder:
         min_log_odds = float(log_odds_of(min(min_probability, _MAY_BE)))
         shapes: list[RefinedShape] = []
         sure: list[RefinedShape] = []
-        n = len(self.anchors)
         assembled = self.assembler.assemble(
             candidates, assembly or self.assembly, max_instances, min_support
         )
@@ -520,8 +519,7 @@ class InstanceFinder:
             distance = abs(whole.position - made.points[:first].mean()) / made.reference_length
             octaves = abs(np.log2(whole.reference_length / made.reference_length))
             near = (distance <= SAME_RADIUS) & (octaves <= SAME_OCTAVES)
-            support = made.score + float(strength[near].max(initial=0.0))
-            hypotheses[i] = replace(made, score=support)
+            hypotheses[i] = replace(made, score=made.score + strength[near].max(initial=0.0))
         hypotheses.sort(key=lambda made: -made.score)
         return [made for made in hypotheses if made.score >= min_support][:n]
 

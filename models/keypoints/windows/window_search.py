@@ -167,8 +167,10 @@ class WindowSearch:
         list of ndarray of shape (n, 2), int
             Distinct positions x, y of the windows on each level, in pixels of the level.
         """
-        near = self._windows_near(levels, [keypoint], self.objects(levels))
-        parts = [np.column_stack([number, at]) for *_, number, at in near]
+        parts = [
+            np.column_stack([number, at])
+            for *_, number, at in self._windows_near(levels, [keypoint], self.objects(levels))
+        ]
         rows = np.unique(np.concatenate([np.empty((0, 3), np.int64), *parts]), axis=0)
         return [rows[rows[:, 0] == number, 1:] for number in range(len(levels))]
 
@@ -264,8 +266,9 @@ class WindowSearch:
         cascade = self.face_cascade
         if cascade is None or not (cascade.second or cascade.pool):
             return None
-        detector = self.pool, self.reference_length, self.scales_per_octave
-        return ObjectSearch(cascade, *detector).find(levels)
+        return ObjectSearch(cascade, self.pool, self.reference_length, self.scales_per_octave).find(
+            levels
+        )
 
     def _scored(
         self,
@@ -363,13 +366,12 @@ class WindowSearch:
         maxima = {} if objects is None else {WHOLE: objects}
         for name, windows in self._scored(levels, names, mode, objects).items():
             x, y, scale, score = windows.T
-            place = self.models[name].localisation
             maxima[name] = suppress_non_maxima(
                 x,
                 y,
                 scale,
                 score,
-                place,
+                self.models[name].localisation,
                 self.reference_length,
                 self.suppression,
                 thresholds[name],

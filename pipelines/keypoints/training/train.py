@@ -392,10 +392,9 @@ def learning_curve(
             made, _ = train_keypoints(
                 [*some, *test], background, out, say=lambda line: None, **given
             )
-        n_fitted = len(some) - len(held_out_images(made, some))
         rows.append(
             {
-                "pictures": n_fitted,
+                "pictures": len(some) - len(held_out_images(made, some)),
                 "pck": evaluate_detector(made, test, (), measure="pck").rows[-1]["pck"],
             }
         )

@@ -284,13 +284,12 @@ def choose_own_weights(
     errors = np.zeros((len(weights), n))
     for shape in judged:
         keypoints = (finder.regressor.to_keypoints @ shape.refined.points)[:n]
-        detected, _ = finder.own_detections(shape.refined, shape.candidates)
-        detected, ied = detected[:n], shape.reference_length
+        detected = finder.own_detections(shape.refined, shape.candidates)[0][:n]
         for row, weight in zip(errors, weights):
             moved = np.where(
                 np.isfinite(detected), keypoints + weight * (detected - keypoints), keypoints
             )
-            row += np.minimum(abs(moved - shape.truth[:n]) / ied, 0.1)
+            row += np.minimum(abs(moved - shape.truth[:n]) / shape.reference_length, 0.1)
     chosen = np.zeros(n)
     for group in alike:
         chosen[group] = weights[int(errors[:, group].sum(axis=1).argmin())]

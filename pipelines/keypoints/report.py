@@ -202,12 +202,20 @@ def _curves(
         probability = [instance.probability for instance in result.instances]
         for k, name in enumerate(judged):
             xy = [instance.keypoints[name][:2] for instance in result.instances]
-            points, visible = image.instances[:, k], image.visible[:, k]
             judged[name].append(
-                judge(xy, probability, points, visible, sizes_of(image), image.ignore, TOLERANCE)
+                judge(
+                    xy,
+                    probability,
+                    image.instances[:, k],
+                    image.visible[:, k],
+                    sizes_of(image),
+                    image.ignore,
+                    TOLERANCE,
+                )
             )
-    every = [one for some in judged.values() for one in some]
-    return {name: pooled(some) for name, some in judged.items()} | {"all": pooled(every)}
+    return {name: pooled(some) for name, some in judged.items()} | {
+        "all": pooled([one for some in judged.values() for one in some])
+    }
 
 
 def _summary(record: dict[str, Any]) -> str:
@@ -249,8 +257,10 @@ def _errors(record: dict[str, Any]) -> str:
         for row in record["rows"]
     ]
     head = [*COLUMNS["pck"].values(), "average precision", "own detector"]
-    words = "Median error of the points of detected objects, relative to the size of the box. "
-    words += "Points without a detector are inferred from the shape."
+    words = (
+        "Median error of the points of detected objects, relative to the size of the box. Points "
+        "without a detector are inferred from the shape."
+    )
     return f"<h2>Errors by point</h2>{table(head, rows, bold=len(rows) - 1)}{small(words)}"
 
 
@@ -333,8 +343,10 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
         f"From {numbers[-2]} to {numbers[-1]} images the PCK changed by {gain:+.3f}; chance "
         f"alone makes about {noise:.3f}"
     )
-    figure = axes.svg("PCK against the number of images")
-    return f"{title}<p>{change}. {advice}.</p>{figure}{small(words)}"
+    return (
+        f"{title}<p>{change}. {advice}.</p>"
+        f"{axes.svg('PCK against the number of images')}{small(words)}"
+    )
 
 
 def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:

@@ -144,9 +144,11 @@ def judged_hypotheses(
     for view in searched:
         candidates = finder.assembler.candidates(view.maxima, reference_length)
         made, shapes, n = [], [], settings.hypotheses
-        assembled = finder.assembler.assemble(candidates, finder.assembly, n)
-        whole = finder.assembler.whole_objects(view.maxima, reference_length)
-        for hypothesis in finder.with_whole(assembled, whole, n):
+        for hypothesis in finder.with_whole(
+            finder.assembler.assemble(candidates, finder.assembly, n),
+            finder.assembler.whole_objects(view.maxima, reference_length),
+            n,
+        ):
             refined = finder.refine(
                 hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels
             )

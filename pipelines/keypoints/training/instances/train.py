@@ -198,8 +198,7 @@ def alone_log_odds(
             log_odds += score.tolist()
     if not log_odds:
         return 0.0
-    values, share = np.array(log_odds), (correct + 0.5) / len(log_odds)
-    low, high = -20.0, 20.0
+    values, share, low, high = np.array(log_odds), (correct + 0.5) / len(log_odds), -20.0, 20.0
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (

@@ -1,6 +1,6 @@
 """Report on an evaluation or training run as a self-contained HTML page and as JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -101,10 +101,11 @@ def write_report(
         "learning_curve": learning_curve,
     }
     body = (
-        _summary(record) + _precision_recall(curves) + _errors(record) + _worst(test, sure, points)
-    )
-    body += (
-        _more_pictures(record, sum(len(image.instances) for image in test))
+        _summary(record)
+        + _precision_recall(curves)
+        + _errors(record)
+        + _worst(test, sure, points)
+        + _more_pictures(record, sum(len(image.instances) for image in test))
         + _looks(detector, test)
         + _how(record)
     )
@@ -404,5 +405,5 @@ def _tile(mean: str, feature: dict[str, Any], window: int) -> str:
 
 
 def _how(record: dict[str, Any]) -> str:
-    lines: Iterable[str] = (f"<li>{escape(line)}</li>" for line in record["decisions"])
-    return f"<h2>Settings chosen</h2><ul>{''.join(lines)}</ul>{small(f'annealed {__version__}.')}"
+    lines = "".join(f"<li>{escape(line)}</li>" for line in record["decisions"])
+    return f"<h2>Settings chosen</h2><ul>{lines}</ul>{small(f'annealed {__version__}.')}"

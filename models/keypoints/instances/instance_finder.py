@@ -517,8 +517,9 @@ class InstanceFinder:
         n += len(hypotheses) - len(assembled) if several else 0
         for i, made in enumerate(hypotheses):
             distance = abs(whole.position - made.points[:first].mean()) / made.reference_length
-            octaves = abs(np.log2(whole.reference_length / made.reference_length))
-            near = (distance <= SAME_RADIUS) & (octaves <= SAME_OCTAVES)
+            near = (distance <= SAME_RADIUS) & (
+                abs(np.log2(whole.reference_length / made.reference_length)) <= SAME_OCTAVES
+            )
             hypotheses[i] = replace(made, score=made.score + float(strength[near].max(initial=0.0)))
         hypotheses.sort(key=lambda made: -made.score)
         return [made for made in hypotheses if made.score >= min_support][:n]

@@ -32,7 +32,7 @@ _MIN_OBJECTS = 10  # minimum number for training
 SIDES = (0.6, 0.85, 1.2, 1.7)
 _FIRST_SIDE, _N_COMPARED = 1.2, 2  # all points are tried at one side, the best ones at all sides
 
-_TRIAL_PICTURES = 60
+_TRIAL_PICTURES = 50
 # Refinement of points: total number of augmented copies, and reference lengths and cell sides in
 # pixels of the frames. The first frames are coarse because points may move freely, like the tip of
 # a needle. Chosen on rendered dials and mugs, with other seeds than on the documentation page

@@ -21,10 +21,11 @@ from .problem import fitted_attributes
 class FSAPath(MetaEstimatorMixin, BaseEstimator):
     """Models with different numbers of features (sizes) from one annealing run.
 
-    Each model minimises the same objective as an estimator of that size. Annealing passes through
-    every size, so a path costs little more than a single fit. At each size in ``sizes``, the model
-    is refitted to the remaining features. With ``Refinement(exchange=True)``, some of them are also
-    exchanged for recently dropped features.
+    Each model minimises the same objective as an estimator of that size. Annealing (FSA, feature
+    selection with annealing) reduces the number of features to the largest size and then to each
+    smaller size in turn, so a path costs little more than a single fit. At each size, the model is
+    refitted on the remaining features. If the estimator has ``Refinement(exchange=True)``, or with
+    the parameter ``exchange``, some of them are exchanged for recently dropped features.
 
     Parameters
     ----------
@@ -32,11 +33,11 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Estimator that defines the settings; its ``n_features_to_select`` is ignored.
     sizes : array of int or "auto", default "auto"
         Numbers of features, or of groups if the constraints define any. Size 0 denotes the best
-        constant model. "auto" means all sizes up to 8, followed by sizes that increase by about a
-        fifth each, up to a third of the number of rows and at most 300.
+        constant model. "auto" means the sizes from 1 to 8, followed by sizes that increase by about
+        a fifth each. The largest is a third of the number of rows, but at least 10 and at most 300.
     exchange : bool, default False
-        Whether to exchange features at each size, as in a single fit, if this takes at most about
-        ten milliseconds per size.
+        Whether to exchange features at each size, provided that the estimated cost is at most about
+        ten milliseconds per size and there are enough rows (see :class:`Refinement`).
     trajectory : bool, default False
         Whether to store the coefficients after every step for ``plot_path``.
 
@@ -110,7 +111,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         FSAPath
-            The fitted path.
+            The fitted estimator.
 
         Raises
         ------
@@ -206,7 +207,8 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         y : array of shape (n_samples,)
             True targets.
         scoring : str, function or None, default None
-            scikit-learn scorer; None means accuracy or R^2.
+            scikit-learn scorer or its name. None means the estimator's ``score`` method: accuracy
+            for classifiers, and by default R^2 for regressors. Rankers require a scorer.
         **score_params
             Arguments passed to the scorer, such as ``sample_weight``.
 

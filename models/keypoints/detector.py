@@ -401,11 +401,11 @@ class KeypointDetector(ModelFile):
         detections = []
         for name, slope, offset in zip(self.finder.anchors, assembler.slope, assembler.offset):
             for x, y, score, scale in maxima[name].tolist() if name in names else ():
-                distinct = [
-                    (np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y), f.reference_length)
+                if all(
+                    np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y)
+                    > _EXPLAINED * f.reference_length
                     for f in instances
-                ]
-                if all(distance > _EXPLAINED * length for distance, length in distinct):
+                ):
                     log_odds = slope * score + offset + alone
                     detections.append(
                         Detection(

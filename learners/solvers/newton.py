@@ -20,6 +20,8 @@ _MAX_PREDICTED_GAIN_RATIO = 2.0
 # The Hessian of sparse columns, which takes ten times as long as the rest of a step, is reused up
 # to this ratio of consecutive predicted gains (heuristic)
 _REUSE_GAIN = 0.1
+# Cosine of consecutive steps from which they count as parallel (heuristic)
+_ALIGNED = 0.99
 _ROUNDING = 1e-15  # rounding error of the gradient, relative to the sum of its terms
 SHRINKAGE = 5e-5  # ridge for comparing supports, also of separable data (heuristic)
 
@@ -224,6 +226,7 @@ def refit(
     value, residual, products = problem.second_order(scores, theta)
     expected, last_norm, tolerance = np.inf, np.inf, tol
     hessians: list[np.ndarray] = []
+    step, last = 1.0, np.zeros((A1.shape[1], theta.shape[1]))
     for _ in range(n_iter):
         gradient = A1.T @ residual
         gradient[:p] += slope
@@ -258,7 +261,11 @@ def refit(
         ):
             break
         move = A1 @ direction
-        step = 1.0
+        # If the curvature is only a bound, convergence is linear, and a secant step is faster
+        overlap, square = np.vdot(last, direction), np.vdot(last, last)
+        aligned = square > overlap > _ALIGNED * np.sqrt(square * np.vdot(direction, direction))
+        step = step / (1.0 - overlap / square) if until_stationary and aligned else 1.0
+        last = direction
         while True:
             new, new_scores = theta - step * direction[:p], scores - step * move
             new_value, new_residual, new_products = problem.second_order(new_scores, new)

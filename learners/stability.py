@@ -48,17 +48,23 @@ def cohen_kappa(a: np.ndarray, b: np.ndarray) -> float:
 class SelectionStability:
     """Result of :func:`selection_stability`.
 
-    Parameters
+    Attributes
     ----------
     kappa : float
-        Mean chance-corrected agreement over all pairs of repeats (Ma (thesis), eq. (3.34)); 1 if
-        all selections are identical.
+        Mean chance-corrected agreement (Cohen's kappa) over all pairs of repeats, eq. (3.34) of
+        [1]_; 1 if all selections are identical.
     frequency : ndarray of shape (n_features,)
         Fraction of the repeats that selected each feature.
     supports : ndarray of bool, shape (n_repeats, n_features)
         Selection of each repeat.
     names : sequence of str or None, default None
-        Feature names shown in the plot. If X is a data frame, these are its column names.
+        Feature names to show in the plot: the column names if the data were a data frame, otherwise
+        None.
+
+    References
+    ----------
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University,
+           2017.
     """
 
     kappa: float
@@ -134,20 +140,22 @@ def selection_stability(
     resample : {"half", "bootstrap", "permute"}, default "half"
         Resampling scheme. "half" draws random halves of the rows in complementary pairs [2]_,
         stratified by class. "bootstrap" draws bootstrap samples. "permute" only shuffles the rows,
-        which affects only online learners; other selectors have a kappa of 1. Each fit uses a new
-        ``random_state`` if the estimator has this parameter.
+        which affects online learners alone; the selections of other selectors always agree. Each
+        fit uses a new ``random_state`` if the estimator has this parameter.
     n_features : int or None, default None
         If given, the support of each fit consists of the features with the ``n_features`` largest
         absolute coefficients, instead of the selected features. This makes the kappas of estimators
         with different sparsity comparable.
     sample_weight : array of shape (n_samples,) or None, default None
-        Row weights for each fit.
+        Row weights, passed to each fit; None means equal weights.
     offset : array of shape (n_samples,) or None, default None
-        Offsets added to the scores in every fit; only supported by FSA estimators.
+        Offsets added to the scores in every fit; only supported by the estimators of feature
+        selection with annealing (FSA). None means no offsets.
     random_state : int, RandomState or None, default None
         Random seed for the resampling.
     n_jobs : int or None, default None
-        Number of parallel fits; the result does not depend on it.
+        Number of fits to run in parallel; -1 means all processors, and None means one. The result
+        does not depend on it.
 
     Returns
     -------
@@ -165,7 +173,7 @@ def selection_stability(
     ----------
     .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University,
            2017, section 3.6.1, eq. (3.34).
-    .. [2] R. D. Shah, R. J. Samworth, Journal of the Royal Statistical Society B 75 (2013).
+    .. [2] R. D. Shah, R. J. Samworth, "Variable selection with error control", JRSS B 75 (2013).
 
     Examples
     --------

@@ -22,7 +22,7 @@ def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
     Parameters
     ----------
     xy : array_like of shape (..., 2), float
-        Coordinates in pixels.
+        Coordinates in pixels. The centres of pixels have integer coordinates.
 
     Returns
     -------
@@ -84,7 +84,7 @@ class Level:
         return image[np.ix_(*(i.clip(0, n - 1) for i, n in zip(inside, (rows, columns))))]
 
     def spans(self, top: int, bottom: int) -> npt.NDArray[np.int64]:
-        """Return the first column, and the column after the last, of the image in some rows.
+        """Return the range of columns that the image covers in each of several rows.
 
         Parameters
         ----------
@@ -94,6 +94,7 @@ class Level:
         Returns
         -------
         ndarray of shape (2, bottom - top)
+            First column, and the column after the last, for each row.
         """
         return np.repeat([[0], [self.shape[1]]], bottom - top, axis=1)
 
@@ -105,7 +106,7 @@ class Level:
         Parameters
         ----------
         matrix : ndarray of shape (2, 3)
-            Affine transform from the pixels of the result to the level.
+            Affine transform from pixel coordinates of the result to those of the level.
         size : tuple of int
             Width and height of the result.
 

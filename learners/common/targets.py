@@ -220,7 +220,7 @@ class SparseClassifierMixin(ClassifierMixin):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
+            Rows for which to predict labels.
 
         Returns
         -------
@@ -248,16 +248,17 @@ class SparseClassifierMixin(ClassifierMixin):
     def predict_proba(self, X: Matrix) -> np.ndarray:
         """Predict class probabilities.
 
-        For losses other than the logistic, flipped logistic and multinomial losses, the
-        probabilities are the logistic function or softmax of the scores and are not calibrated. The
-        flipped logistic loss yields the probabilities of the observed labels, flip + (1 - 2 flip) /
-        (1 + exp(-score)), which range from 0.02 to 0.98 by default. Estimators that choose the
-        number of features by cross-validation return calibrated probabilities for every loss.
+        The logistic and multinomial losses and, for two classes, the flipped logistic loss define
+        probabilities. For other losses, the logistic function (two classes) or softmax (more) of
+        the scores is returned, which is not calibrated. The flipped logistic loss yields the
+        probabilities of the observed labels, flip + (1 - 2 flip) / (1 + exp(-score)), which range
+        from 0.02 to 0.98 by default. Estimators that choose the number of features by
+        cross-validation return calibrated probabilities for every loss.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
+            Rows for which to predict probabilities.
 
         Returns
         -------

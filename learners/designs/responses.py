@@ -12,7 +12,13 @@ _ROWS = 1 << 14  # rows copied at a time, to drop those of zero weight
 
 
 class PiecewiseLinear(BaseEstimator):
-    """Piecewise-linear responses, described by their knots.
+    """Settings of piecewise-linear responses: number and positions of their knots.
+
+    The response of a feature is its contribution to the score ([1]_). A fitted estimator has three
+    attributes for its k selected columns: ``knots_`` of shape (k, n_bins + 1); ``responses_`` of
+    shape (k, n_bins + 1, n_scores), the values at the knots, whose mean over the training rows is
+    zero; and ``missing_responses_`` of shape (k, n_scores), the values for NaN (0 if the column had
+    no NaN in training).
 
     Parameters
     ----------
@@ -20,8 +26,8 @@ class PiecewiseLinear(BaseEstimator):
         Number B of bins, from 1 to 126. A response has B + 1 knots and is linear between
         consecutive knots.
     bins : {"range", "quantile"}, default "range"
-        Positions of the knots: equidistant between the minimum and maximum of each column, or at
-        its quantiles.
+        Positions of the knots. "range" means equidistant between the minimum and maximum of each
+        column, and "quantile" means at its quantiles.
 
     References
     ----------
@@ -31,6 +37,7 @@ class PiecewiseLinear(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
+    >>> from annealed.learners import PiecewiseLinear
     >>> PiecewiseLinear(n_bins=2).knots(np.array([[0.0], [1.0], [4.0]]), np.ones(3))
     array([[0., 2., 4.]])
     """
@@ -45,8 +52,7 @@ class PiecewiseLinear(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is not valid. The message states its name, its value and the expected
-            values.
+            If a parameter is out of range.
         """
         check_integer("n_bins", self.n_bins, 1, 126)
         check_choice("bins", self.bins, ("range", "quantile"))
@@ -54,9 +60,9 @@ class PiecewiseLinear(BaseEstimator):
     def knots(self, X: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         """Compute the ascending knots of each column.
 
-        The knots are equidistant between minimum and maximum (Barbu et al. 2014, section 4.1), or
-        at the weighted quantiles b / n_bins for b = 0, ..., n_bins. If ties make quantiles
-        coincide, the knots are quantiles of the distinct values.
+        The knots are equidistant between the minimum and maximum of the column, or its weighted
+        quantiles at the levels b / n_bins for b = 0, ..., n_bins. If ties make quantiles coincide,
+        the knots are quantiles of the distinct values.
 
         Parameters
         ----------

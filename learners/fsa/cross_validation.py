@@ -70,13 +70,13 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Returns
         -------
         FSAClassifierCV or FSARegressorCV
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
             If the data or parameters are not valid for the estimator's ``fit``, or a size is not a
-            positive integer.
+            non-negative integer.
         """
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("explained", "best", "one_se"))
@@ -240,18 +240,20 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
 class FSAClassifierCV(_SizeChoice, FSAClassifier):
     """FSA classifier ([1]_) that chooses the number of features from the data.
 
-    The number of features (the size) is chosen by cross-validation or by an information criterion.
-    The final model minimises the same objective as :class:`FSAClassifier`.
+    FSA means feature selection with annealing. The number of features (the size) is chosen by
+    cross-validation or by an information criterion. The final model minimises the same objective as
+    :class:`FSAClassifier`.
 
     Parameters
     ----------
     sizes : array of int or "auto", default "auto"
         Numbers of features to try; see :class:`FSAPath`.
     cv : int, splitter or None, default None
-        Cross-validation splitter or number of folds; None means five folds.
+        Cross-validation splitter or number of folds; None means five folds. Without a splitter, the
+        rows are not shuffled. Only used with ``criterion="cv"``, like ``scoring`` and ``rule``.
     scoring : str, function or None, default None
-        scikit-learn scorer. The default is the negative log loss with probabilities of at least
-        0.001.
+        scikit-learn scorer or its name. None means the negative log loss, where probabilities below
+        0.001 are replaced by 0.001.
     criterion : {"cv", "ebic"}, default "cv"
         Criterion that chooses the size. "cv" is cross-validation with one :class:`FSAPath` per
         fold. "ebic" is the extended Bayesian information criterion (EBIC) on a single path, which
@@ -260,13 +262,13 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         Rule that chooses the size from the mean scores. "explained" selects the smallest size that
         achieves 97% of the best size's improvement over a constant model. "best" selects the size
         with the best score. "one_se" selects the smallest size within one standard error of the
-        best. If 0 is among the sizes, a constant model is chosen unless another size is better.
+        best. A constant model is a candidate only if 0 is among the sizes.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSAClassifier`.
     refinement : object
         As in :class:`FSAClassifier`.
     fit_intercept, warm_start, class_weight, random_state, n_jobs, verbose : object
-        As in :class:`FSAClassifier`.
+        As in :class:`FSAClassifier`. The folds are fitted one after the other.
 
     Attributes
     ----------
@@ -278,11 +280,13 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         Held-out scores; only available with ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
         Value of the information criterion at each size; only available with ``criterion="ebic"``.
+        It is NaN at size 0.
     calibration_ : tuple of (float, float) or None
-        Slope a and flip rate f (the assumed fraction of wrong labels) of the calibrated
-        probabilities: f + (1 - 2 f) / (1 + exp(-a score)) for two classes, softmax(a scores) for
-        more. Both minimise the log loss on the held-out rows. None with ``criterion="ebic"``.
-    classes_, loss_, support_, coef_, intercept_, ridge_, refinement_
+        Slope a and flip rate f (estimated fraction of wrong labels) of ``predict_proba``, which
+        returns f + (1 - 2 f) / (1 + exp(-a score)) for two classes, and softmax(a scores), with f =
+        0, for more. The pair minimises the log loss on the held-out rows plus a weak penalty on
+        slopes other than 1. None with ``criterion="ebic"`` or if no features are selected.
+    classes_, loss_, support_, coef_, intercept_, ridge_, refinement_, alternatives_
         As in :class:`FSAClassifier`.
 
     References
@@ -309,17 +313,19 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
 class FSARegressorCV(_SizeChoice, FSARegressor):
     """FSA regressor ([1]_) that chooses the number of features from the data.
 
-    The number of features (the size) is chosen by cross-validation or by an information criterion.
-    The final model minimises the same objective as :class:`FSARegressor`.
+    FSA means feature selection with annealing. The number of features (the size) is chosen by
+    cross-validation or by an information criterion. The final model minimises the same objective as
+    :class:`FSARegressor`.
 
     Parameters
     ----------
     sizes : array of int or "auto", default "auto"
         Numbers of features to try; see :class:`FSAPath`.
     cv : int, splitter or None, default None
-        Cross-validation splitter or number of folds; None means five folds.
+        Cross-validation splitter or number of folds; None means five folds. Without a splitter, the
+        rows are not shuffled. Only used with ``criterion="cv"``, like ``scoring`` and ``rule``.
     scoring : str, function or None, default None
-        scikit-learn scorer; by default, R^2.
+        scikit-learn scorer or its name. None means the ``score`` method, by default R^2.
     criterion : {"cv", "ebic"}, default "cv"
         Criterion that chooses the size. "cv" is cross-validation with one :class:`FSAPath` per
         fold. "ebic" is the extended Bayesian information criterion (EBIC) on a single path, which
@@ -328,13 +334,13 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
         Rule that chooses the size from the mean scores. "explained" selects the smallest size that
         achieves 97% of the best size's improvement over a constant model. "best" selects the size
         with the best score. "one_se" selects the smallest size within one standard error of the
-        best. If 0 is among the sizes, a constant model is chosen unless another size is better.
+        best. A constant model is a candidate only if 0 is among the sizes.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSARegressor`.
     refinement : object
         As in :class:`FSARegressor`.
     fit_intercept, warm_start, random_state, n_jobs, verbose : object
-        As in :class:`FSARegressor`.
+        As in :class:`FSARegressor`. The folds are fitted one after the other.
 
     Attributes
     ----------
@@ -346,7 +352,8 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
         Held-out scores; only available with ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
         Value of the information criterion at each size; only available with ``criterion="ebic"``.
-    loss_, support_, coef_, intercept_, ridge_, refinement_
+        It is NaN at size 0.
+    loss_, support_, coef_, intercept_, ridge_, refinement_, alternatives_
         As in :class:`FSARegressor`.
 
     References

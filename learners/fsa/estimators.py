@@ -84,7 +84,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
 
     by annealing. They start with all features. They then alternate between gradient steps and
     dropping the weakest features according to a schedule (Algorithm 1 of [1]_). Finally, the model
-    is refined. Features are standardised internally, but ``coef_`` refers to the raw columns.
+    is refined. Features are standardised internally, but ``coef_`` refers to the unscaled columns.
 
     Attributes
     ----------
@@ -195,18 +195,18 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         sample_weight : array of shape (n_samples,) or None, default None
             Row weights; None means equal weights.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
-            Known part of the scores, such as the log exposure for a loss with a log link. An offset
-            is then also required for prediction.
+            Known part of the scores, such as the log exposure for a loss with a log link; None
+            means none. If it is given, an offset is also required for prediction.
 
         Returns
         -------
         FSAClassifier or FSARegressor
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            If y contains a single class, X contains NaN although the responses are linear, or a
+            If y contains a single class, X contains NaN and the responses are linear, or a
             parameter is out of range.
         """
         settings = self.fit_settings()
@@ -357,7 +357,7 @@ class BatchEstimator(FSAEstimator):
         Returns
         -------
         FSAClassifier or FSARegressor
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------
@@ -388,8 +388,9 @@ class BatchEstimator(FSAEstimator):
 class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     """Classifier that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
-    The classifier minimises mean loss + prior(theta) + ridge ||theta||^2 subject to theta_j != 0
-    for exactly k features j.
+    Feature selection with annealing (FSA) approximately minimises mean loss + prior(theta) + ridge
+    ||theta||^2 subject to theta_j != 0 for exactly k features (columns) j. Here theta are the
+    coefficients of the scaled columns; ``prior`` and ``refinement`` define the penalties.
 
     Parameters
     ----------
@@ -400,59 +401,58 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         with linear responses and fewer than 100 rows in the rarest class, by five-fold
         cross-validation. The chosen k may be 0.
     loss : str or Loss, default "auto"
-        Loss to minimise. With more than two classes, a margin loss is applied to the differences
-        between class scores, and all classes share the selected features.
+        Loss to minimise.
 
         * "auto": "flipped_logistic" for two classes, "multinomial" for more than two;
-        * "logistic": eq. (5) of [2]_; the multinomial loss for more than two classes;
-        * "flipped_logistic": logistic loss that is robust to a few wrong labels; probabilities
-          range from 0.02 to 0.98;
-        * "huberised_hinge": smooth hinge loss of a support vector machine, eq. (8) of [2]_;
+        * "logistic": ln(1 + exp(-y f)) for label y = -1 or +1 and score f;
+        * "flipped_logistic": logistic loss that is robust to a few wrong labels;
+        * "huberised_hinge": smooth hinge loss, eq. (8) of [2]_;
         * "lorenz": loss with bounded influence for noisy labels, eq. (8) of [1]_;
         * "multinomial": cross-entropy of softmax scores;
-        * "squared": squared error on labels -1 and +1;
+        * "squared": half the squared error on labels -1 and +1;
         * a :class:`Loss` object.
+
+        For more than two classes, "logistic" means "multinomial", "squared" is summed over the
+        classes, and other margin losses apply to differences between class scores
+        (:class:`VapnikLoss`).
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
-        Response to each feature. "linear" is a coefficient times the feature's value. "piecewise"
-        is ``PiecewiseLinear(n_bins=6)``, a piecewise-linear function of the value ([2]_, section
-        4.1), which accepts NaN.
+        Contribution of a feature to the score: a coefficient times its value ("linear"), or a
+        piecewise-linear function of the value ([2]_, section 4.1) that accepts NaN. "piecewise"
+        means ``PiecewiseLinear(n_bins=6)``.
     constraints : Constraints or None, default None
         Groups, included and excluded columns, bounds and monotone responses.
     prior : Prior or None, default None
         Shrinkage and smoothness penalties, applied during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
-        Whether columns are scaled to variance one. For very sparse matrices (at most 10% of entries
-        stored), the variances and the automatic ridge penalty are adjusted so that columns with few
-        non-zero values do not dominate.
+        "standardize" scales each column to variance one; "none" divides all columns by the same
+        number. In very sparse matrices (at most 10% of entries stored), "standardize" gives columns
+        with few non-zero values a smaller variance.
     schedule : str, Schedule or function, default "inverse"
-        Annealing schedule: the number of features that remain after each step. A larger mu drops
-        features sooner.
+        Number of features that remain after each annealing step.
 
-        * "inverse" (eq. (3) of [1]_), "inverse_arxiv" (eq. (3) of [2]_), "exponential" or "linear".
-          The default is mu = 100 with 100 steps. For more than two classes and at least 400 rows,
-          it is mu = 20 with 200 steps. With bounds or monotone responses, it is mu = 20 with 500
-          steps;
-        * a :class:`Schedule` with other parameter values;
-        * a function that maps (n_features, k, n_steps) to the number of features after each step, a
-          non-increasing sequence ending with k.
+        * "inverse", "inverse_arxiv", "exponential" or "linear": see :class:`Schedule`;
+        * a :class:`Schedule` object;
+        * a function of (n_features, k, n_steps) that returns a non-increasing sequence ending with
+          k.
     learning_rate : float or "auto", default "auto"
-        Positive step size for standardised columns and mean gradients. "auto" is the loss's
-        ``default_step_size`` or, if this is None, the inverse Lipschitz constant of the gradient,
-        estimated by power iteration on the remaining columns.
+        Positive size of the gradient steps on the mean loss with scaled columns. "auto" is the
+        loss's ``default_step_size`` or, if this is None, the inverse of the gradient's Lipschitz
+        constant.
     momentum : float or "auto", default "auto"
         Fraction of the previous step that is added to each step, in [0, 1). "auto" means 0.
     refinement : "auto", None or Refinement, default "auto"
-        Refinement after annealing. None omits it, as in Algorithm 1 of [1]_. "auto" means
-        ``Refinement()``: feature exchanges if there are enough rows, a longer search for noisy
-        labels, and a final fit with an automatic ridge penalty.
+        Steps that follow annealing: exchanges of features, and a final fit with a ridge penalty.
+        "auto" means ``Refinement()``. None means no refinement, as in Algorithm 1 of [1]_.
     fit_intercept : bool, default True
         Whether to fit an intercept.
     warm_start : bool, default False
-        Whether ``fit`` starts from the previous coefficients if their shapes match.
+        Whether ``fit`` starts from the coefficients of the previous fit, if the numbers of scores
+        and knots are unchanged.
     class_weight : dict, "balanced" or None, default None
-        Factor for the row weights of each class; "balanced" equalises the total class weights.
+        Factors for the row weights, as ``{label: factor}``. "balanced" gives all classes the same
+        total weight. None means no factors.
     random_state : int, RandomState or None, default None
-        Random seed for the subsampling of data (see :func:`on_disk`, :func:`on_dask`).
+        Random seed for subsampling out-of-core data (see :func:`on_disk`, :func:`on_dask`).
     n_jobs : int or None, default None
         Number of threads; -1 means all processors, and None means one. The result does not depend
         on it.
@@ -465,8 +465,16 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Class labels in ascending order.
     loss_ : Loss
         Loss function that was minimised.
-    support_, coef_, intercept_, ridge_, refinement_, alternatives_
-        Attributes of all FSA estimators; see `FSAEstimator`.
+    support_ : ndarray of shape (n_features,), bool
+        Mask of the selected columns.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients of the unscaled columns; only for linear responses.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercept of each score.
+    knots_, responses_, missing_responses_
+        Piecewise-linear responses; see :class:`PiecewiseLinear`.
+    ridge_, refinement_, alternatives_
+        Results of the refinement; see :class:`Refinement`.
 
     References
     ----------
@@ -493,7 +501,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     def encode(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None
     ) -> FitProblem:
-        """Validate the arguments of :meth:`fit` and encode the targets.
+        """Validate the arguments of :meth:`fit`, and return them as a problem for the solvers.
 
         Parameters
         ----------
@@ -503,7 +511,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Returns
         -------
         FitProblem
-            Problem to solve.
+            Validated data, encoded targets, loss and constraints.
         """
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
@@ -543,7 +551,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Returns
         -------
         FSAClassifier
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------
@@ -575,8 +583,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
             Rows to score.
-        offset : array or None, default None
-            As for :meth:`fit`.
+        offset : array of shape (n_samples,) or (n_samples, n_classes), or None, default None
+            Values that are added to the scores; required if the model was fitted with an offset.
 
         Returns
         -------
@@ -592,9 +600,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
-        offset : array or None, default None
-            As for :meth:`fit`.
+            Rows for which to predict labels.
+        offset : array of shape (n_samples,) or (n_samples, n_classes), or None, default None
+            Values that are added to the scores; required if the model was fitted with an offset.
 
         Returns
         -------
@@ -606,15 +614,17 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
         """Predict class probabilities.
 
-        For losses other than the logistic, flipped logistic and multinomial losses, the
-        probabilities are the logistic function or softmax of the scores and are not calibrated.
+        The logistic and multinomial losses and, for two classes, the flipped logistic loss define
+        probabilities. For other losses, the logistic function (two classes) or softmax (more) of
+        the scores is returned, which is not calibrated. :class:`FSAClassifierCV` calibrates the
+        probabilities for every loss.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
-        offset : array or None, default None
-            As for :meth:`fit`.
+            Rows for which to predict probabilities.
+        offset : array of shape (n_samples,) or (n_samples, n_classes), or None, default None
+            Values that are added to the scores; required if the model was fitted with an offset.
 
         Returns
         -------
@@ -628,21 +638,23 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
 class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     """Regressor that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
-    The regressor minimises mean loss + prior(theta) + ridge ||theta||^2 subject to theta_j != 0 for
-    exactly k features j.
+    Feature selection with annealing (FSA) approximately minimises mean loss + prior(theta) + ridge
+    ||theta||^2 subject to theta_j != 0 for exactly k features (columns) j. Here theta are the
+    coefficients of the scaled columns; ``prior`` and ``refinement`` define the penalties.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
-        Number of features to select, as in :class:`FSAClassifier`, but "auto" uses cross-validation
-        if there are fewer than 150 rows.
+        Number k of features to select, as in :class:`FSAClassifier`, but "auto" uses five-fold
+        cross-validation with linear responses and fewer than 150 rows. Otherwise, and always for
+        the Cox loss, it uses the extended BIC.
     loss : str or Loss, default "auto"
         Loss to minimise.
 
-        * "auto", "squared": squared error on targets scaled to mean 0 and variance 1;
-        * "huber" (robust to outliers) and "quantile" (the median; use ``QuantileLoss(0.9)`` for
-          another quantile): targets are scaled to median 0 and median absolute deviation 1 /
-          1.4826;
+        * "auto" or "squared": half the squared error, on targets scaled to mean 0 and variance 1;
+        * "huber" (robust to outliers) and "quantile" (the median; for another quantile, pass for
+          example ``QuantileLoss(0.9)``): on targets centred at their median and divided by 1.4826
+          times their median absolute deviation, an estimate of the standard deviation;
         * "poisson" and "negative_binomial" (dispersion 1): for counts;
         * "gamma": for positive amounts; "tweedie" (power 1.5): for non-negative amounts that
           include zeros;
@@ -652,7 +664,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     response, constraints, prior, scaling : object
         As in :class:`FSAClassifier`.
     schedule : str, Schedule or function, default "inverse"
-        As in :class:`FSAClassifier`, but a schedule given by name has mu = 30.
+        As in :class:`FSAClassifier`, but with a default speed of mu = 30; see :class:`Schedule`.
     learning_rate : float or "auto", default "auto"
         As in :class:`FSAClassifier`.
     momentum : float or "auto", default "auto"
@@ -664,8 +676,13 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     ----------
     loss_ : Loss
         Loss function that was minimised.
-    support_, coef_, intercept_, ridge_, refinement_, alternatives_
-        Attributes of all FSA estimators; see `FSAEstimator`.
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        Coefficients of the unscaled columns, in the units of the targets; only for linear
+        responses.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        Intercept of each output.
+    support_, knots_, responses_, missing_responses_, ridge_, refinement_, alternatives_
+        As in :class:`FSAClassifier`.
 
     References
     ----------
@@ -689,7 +706,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     def encode(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None
     ) -> FitProblem:
-        """Validate the arguments of :meth:`fit` and encode the targets.
+        """Validate the arguments of :meth:`fit`, and return them as a problem for the solvers.
 
         Parameters
         ----------
@@ -699,7 +716,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Returns
         -------
         FitProblem
-            Problem to solve.
+            Validated data, encoded targets, loss and constraints.
         """
         loss = regression_loss(
             "squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss
@@ -753,7 +770,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Returns
         -------
         FSARegressor
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------
@@ -792,38 +809,41 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
-        offset : array or None, default None
-            As for :meth:`fit`.
+            Rows for which to predict targets.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
+            Values that are added to the scores; required if the model was fitted with an offset.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions in the shape of the training targets. Losses with a log link predict the
-            mean, and the Cox loss predicts the log relative hazard.
+            Predictions: the mean for the Poisson, negative binomial, gamma and Tweedie losses, the
+            log relative hazard for the Cox loss (one value per row), and otherwise the score, in
+            the units of the targets. There is one column per output if the training targets were
+            two-dimensional.
         """
         scores = self._scores(X, offset)
         predicted = self.loss_.inverse_link(scores)
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """Compute R^2 or, depending on the loss, another score.
+        """Compute R^2, the fraction of deviance explained, or the concordance index.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
             Rows to score.
         y : array
-            As for :meth:`fit`.
+            True targets, in the same format as in :meth:`fit`.
         sample_weight : array of shape (n_samples,) or None, default None
-            Row weights; None means equal weights.
-        offset : array or None, default None
-            As for :meth:`fit`.
+            Row weights, which the concordance index ignores; None means equal weights.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
+            Values that are added to the scores; required if the model was fitted with an offset.
 
         Returns
         -------
         float
-            R^2, the explained fraction of the deviance for losses with a log link, or the
-            concordance index for the Cox loss. Higher values are better.
+            R^2 by default. For the Poisson, negative binomial, gamma and Tweedie losses, the
+            fraction of deviance explained; for the Cox loss, the concordance index. Higher values
+            are better.
         """
         return self.loss_.quality(y, self.predict(X, offset), sample_weight)

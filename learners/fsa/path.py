@@ -21,10 +21,11 @@ from .problem import fitted_attributes
 class FSAPath(MetaEstimatorMixin, BaseEstimator):
     """Models with different numbers of features (sizes) from one annealing run.
 
-    Each model minimises the same objective as an estimator of that size. Annealing passes through
-    every size, so a path costs little more than a single fit. At each size in ``sizes``, the model
-    is refitted to the remaining features. With ``Refinement(exchange=True)``, some of them are also
-    exchanged for recently dropped features.
+    Each model minimises the same objective as an estimator of that size. Annealing (FSA, feature
+    selection with annealing) reduces the number of features to the largest size and then to each
+    smaller size in turn, so a path costs little more than a single fit. At each size, the model is
+    refitted on the remaining features. If the estimator has ``Refinement(exchange=True)``, or with
+    the parameter ``exchange``, some of them are exchanged for recently dropped features.
 
     Parameters
     ----------
@@ -32,11 +33,11 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Estimator that defines the settings; its ``n_features_to_select`` is ignored.
     sizes : array of int or "auto", default "auto"
         Numbers of features, or of groups if the constraints define any. Size 0 denotes the best
-        constant model. "auto" means all sizes up to 8, followed by sizes that increase by about a
-        fifth each, up to a third of the number of rows and at most 300.
+        constant model. "auto" means the sizes from 1 to 8, followed by sizes that increase by about
+        a fifth each. The largest is a third of the number of rows, but at least 10 and at most 300.
     exchange : bool, default False
-        Whether to exchange features at each size, as in a single fit, if this takes at most about
-        ten milliseconds per size.
+        Whether to exchange features at each size, provided that the estimated cost is at most about
+        ten milliseconds per size and there are enough rows (see :class:`Refinement`).
     trajectory : bool, default False
         Whether to store the coefficients after every step for ``plot_path``.
 
@@ -50,9 +51,10 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Mean training loss at each size.
     ebic_ : ndarray of shape (n_sizes,)
         Extended Bayesian information criterion [1]_ at each size. It uses the sum of the sample
-        weights as the number of rows.
+        weights as the number of rows. It is NaN at size 0 and on a path with a single
+        positive size.
     best_size_ : int
-        Size with the lowest ``ebic_``.
+        Size with the lowest ``ebic_``; only meaningful if ``ebic_`` contains no NaN.
     loss_curve_ : ndarray of shape (n_steps,)
         Mean training loss before each annealing step.
     trajectory_ : list of (ndarray, ndarray)
@@ -110,7 +112,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         FSAPath
-            The fitted path.
+            The fitted estimator.
 
         Raises
         ------
@@ -206,7 +208,8 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         y : array of shape (n_samples,)
             True targets.
         scoring : str, function or None, default None
-            scikit-learn scorer; None means accuracy or R^2.
+            scikit-learn scorer or its name. None means the estimator's ``score`` method: accuracy
+            for classifiers, and by default R^2 for regressors. Rankers require a scorer.
         **score_params
             Arguments passed to the scorer, such as ``sample_weight``.
 

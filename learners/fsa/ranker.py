@@ -16,15 +16,19 @@ from .problem import FitProblem, check_data, fit_problem
 class FSARanker(FSAEstimator):
     """Ranker that selects exactly k features by annealing ([1]_; [2]_, section 5).
 
-    The ranker minimises mean pairwise loss + prior(theta) + ridge ||theta||^2 subject to theta_j !=
-    0 for exactly k features j. There is no intercept, since it would not affect the order.
+    Feature selection with annealing (FSA) approximately minimises mean pairwise loss + prior(theta)
+    + ridge ||theta||^2 subject to theta_j != 0 for exactly k features (columns) j. Here theta are
+    the coefficients of the scaled columns; ``prior`` and ``refinement`` define the penalties. No
+    intercept is fitted, since it would not affect the order.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
-        As in :class:`FSAClassifier`.
+        Number k of features to select, as in :class:`FSAClassifier`, but "auto" always uses the
+        extended BIC.
     loss : {"auto", "pairwise_logistic"} or Loss, default "auto"
-        Pairwise loss, by default eq. (17) of [2]_.
+        Pairwise loss. All values mean the logistic loss of score differences, eq. (17) of [2]_. The
+        pairs of a :class:`PairwiseLogisticLoss` object are ignored.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
         As in :class:`FSAClassifier`, but "piecewise" means ``PiecewiseLinear(n_bins=4)``.
     constraints, prior, scaling, schedule : object
@@ -36,8 +40,14 @@ class FSARanker(FSAEstimator):
 
     Attributes
     ----------
-    support_, coef_, intercept_, ridge_, refinement_, alternatives_
-        Attributes of all FSA estimators; see `FSAEstimator`.
+    loss_ : PairwiseLogisticLoss
+        Loss function that was minimised, with the training pairs.
+    coef_ : ndarray of shape (n_features,)
+        Coefficients of the unscaled columns; only for linear responses.
+    intercept_ : float
+        Constant that offsets the means of the columns; it does not affect the order.
+    support_, knots_, responses_, missing_responses_, ridge_, refinement_, alternatives_
+        As in :class:`FSAClassifier`.
 
     References
     ----------
@@ -84,21 +94,22 @@ class FSARanker(FSAEstimator):
             Query of each item. Only items of the same query are compared. If neither ``qid`` nor
             ``pairs`` is given, all items belong to one query.
         pairs : array of shape (n_pairs, 3) or None, default None
-            Preferences (i, j, r): item i should score above item j (r = 1), below it (r = 0), or as
-            high as item j (r = 0.5). They replace ``y`` and ``qid``.
+            Preferences (i, j, r), where r in [0, 1] is the probability that item i is preferred to
+            item j: 1 if item i should score higher, 0 if it should score lower, and 0.5 for a tie.
+            If given, ``y`` and ``qid`` are ignored.
         sample_weight : array of shape (n_samples,) or None, default None
             Item weights. The weight of a pair is the product of its two item weights.
 
         Returns
         -------
         FSARanker
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            If no pair of items expresses a preference, X contains NaN although the responses are
-            linear, or a parameter is out of range.
+            If no pair of items expresses a preference, X contains NaN and the responses are linear,
+            or a parameter is out of range.
         """
         settings = self.fit_settings()
         with rollback_on_error(self):
@@ -115,7 +126,7 @@ class FSARanker(FSAEstimator):
         pairs: Any = None,
         sample_weight: Any = None,
     ) -> FitProblem:
-        """Validate the arguments of :meth:`fit` and encode the targets.
+        """Validate the arguments of :meth:`fit`, and return them as a problem for the solvers.
 
         Parameters
         ----------
@@ -125,7 +136,7 @@ class FSARanker(FSAEstimator):
         Returns
         -------
         FitProblem
-            Problem to solve.
+            Validated data, pairs, loss and constraints.
         """
         if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":
             raise ValueError(

@@ -30,16 +30,17 @@ _BLOCK = 256  # rules evaluated at a time
 class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     """Score card for two classes: k rules such as ``age >= 60``, each with integer points.
 
-    Annealing (:class:`FSAClassifier`) with the logistic loss selects k rules from all thresholds of
-    all columns. The coefficients are multiplied by a range of factors and rounded to integers, as
-    in [1]_. The best rounded coefficients are then changed in steps of one to minimise the loss. A
-    logistic curve maps the total of the points to a probability, as in [2]_.
+    Annealing (:class:`FSAClassifier`) with the logistic loss selects k of the candidate rules, one
+    for each threshold of each column. The coefficients are multiplied by a range of factors and
+    rounded to integers, as in [1]_. The best rounded coefficients are then changed in steps of one
+    to minimise the loss. A logistic curve maps the total of the points to a probability, as in
+    [2]_.
 
     Parameters
     ----------
     n_features_to_select : int, default 5
         Maximum number k of rules. Several rules may use the same column. Rules whose points round
-        to 0 are dropped.
+        to 0 are dropped, so the number n_rules of the remaining rules may be smaller than k.
     points : int, default 5
         Maximum absolute value of the points of a rule.
     n_thresholds : int, default 9
@@ -50,12 +51,12 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (2,)
         Class labels in ascending order. Positive points favour the second class.
-    rule_columns_ : ndarray of shape (k,), int
+    rule_columns_ : ndarray of shape (n_rules,), int
         Column index of each rule; the rules are sorted by column.
-    rule_thresholds_ : ndarray of shape (k,)
+    rule_thresholds_ : ndarray of shape (n_rules,)
         Threshold of each rule. A rule holds for values >= its threshold; NaN denotes the rule ``is
         missing``.
-    points_ : ndarray of shape (k,), int
+    points_ : ndarray of shape (n_rules,), int
         Points of each rule.
     risk_table_ : ndarray of shape (n_totals, 2)
         Every possible total in ascending order, and the corresponding probability of
@@ -67,7 +68,9 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     support_ : ndarray of shape (n_features,), bool
         Mask of the columns with a rule.
     knots_, responses_, missing_responses_ : ndarray
-        Step functions of the columns, in log odds; see :class:`LogitBoostClassifier`.
+        Step functions, in log odds, of the m columns with a rule: knots of shape (m, t + 2), values
+        between the knots of shape (m, t + 1, 1), and values for NaN of shape (m, 1), where t is the
+        largest number of thresholds of a column.
     n_features_in_ : int
         Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -114,7 +117,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         Returns
         -------
         ScoreCardClassifier
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------

@@ -16,26 +16,31 @@ from ..solvers.schedules import N_STEPS, Counts, Schedule, as_schedule
 class Constraints(BaseEstimator):
     """Constraints on the selected features and on their responses.
 
+    An object of this class is passed to an FSA estimator, such as :class:`FSAClassifier`, as its
+    parameter ``constraints``. The response of a feature is its contribution to the score.
+
     Parameters
     ----------
     groups : array of shape (n_features,) or None, default None
-        Group label of each column, of any type. The columns of a group are selected or dropped
-        together, according to the root mean square of their coefficients.
+        Group label of each column. Labels may be of any type that can be sorted. The columns of a
+        group are selected or dropped together, according to the root mean square of their
+        coefficients.
     include, exclude : array of int, str or bool, or None, default None
         Columns that are always selected, and columns that are never selected, given by index, by
-        name or as a mask. Included columns count towards k.
+        name or as a mask. Included columns count towards ``n_features_to_select``.
     bounds : pair, dict or array of shape (n_features, 2), or None, default None
-        Lower and upper bounds on the coefficients of the raw columns: one pair for all columns,
-        ``{column: pair}`` for some columns, or a pair per column. None in a pair means no bound, so
-        ``(0, None)`` means non-negative. The interval must contain 0. Bounds require one output and
-        linear responses, and they disable feature exchanges.
+        Lower and upper bounds on ``coef_``, the coefficients of the unscaled columns: one pair for
+        all columns, ``{column: pair}`` for some columns, or a pair per column. None in a pair means
+        no bound, so ``(0, None)`` means non-negative. The interval must contain 0. Bounds require
+        linear responses and a single score per row (two classes or one target). They disable
+        feature exchanges (see :class:`Refinement`).
     monotone : dict or array of shape (n_features,), or None, default None
-        Directions in which scores may change with the columns, given as ``{column: direction}`` or
-        as one value per column: +1 (non-decreasing), -1 (non-increasing) or 0 (either). The
-        coefficient of a linear response has this sign or is 0. A piecewise-linear response is
-        monotone, except for the response to NaN. With two classes, the direction refers to the
-        score of the second class. Monotone columns require one output and disable feature
-        exchanges.
+        Direction in which the score may change as a column increases, given as ``{column:
+        direction}`` or as one value per column: +1 (non-decreasing), -1 (non-increasing) or 0
+        (unconstrained). The coefficient of a linear response has this sign or is 0. A
+        piecewise-linear response is monotone, except for the response to NaN. With two classes, the
+        direction refers to the score of the second class. Monotone columns require a single score
+        per row and disable feature exchanges.
 
     Examples
     --------
@@ -69,33 +74,46 @@ class Constraints(BaseEstimator):
 class Refinement(BaseEstimator):
     """Refinement after annealing: feature exchanges, a longer search, and a final ridge fit.
 
+    A fitted estimator describes the result in three attributes. ``ridge_`` is the ridge penalty of
+    the final fit. ``refinement_`` is a text that names the steps and the automatic settings.
+    ``alternatives_`` maps each selected column to up to five columns that could replace it, as
+    pairs of a column and the predicted relative increase in the objective (below 0.05).
+
     Parameters
     ----------
     exchange : {"auto", True, False, "cv"}, default "auto"
         Whether to exchange selected features for other features as long as the objective decreases.
 
-        * "auto": exchange if this takes at most about a second and there are enough rows: for each
-          coefficient, ten rows of the rarest class or, with numeric targets, five rows. With too
-          few rows, annealing instead uses a ridge penalty (0.01, or 0.1 for the squared loss), so
-          that correlated columns share their weight. With numeric targets and fewer than 1,000
-          rows, exchanges that decrease the deviance too little are discarded in favour of this
-          ridge fit;
+        * "auto": exchange if the estimated cost is at most about a second and there are at least
+          ten rows of the rarest class per coefficient (with numeric targets or in ranking, five
+          rows). With fewer rows, annealing with linear responses (except with the Cox loss or
+          in ranking) uses a ridge penalty (0.01, or 0.1 for the squared loss), which spreads the
+          coefficients over correlated columns. With numeric targets and fewer than 1,000 rows,
+          exchanges that lower the deviance by less than a threshold based on the extended BIC may
+          be replaced by a fit with this ridge penalty;
         * True or False: always or never;
-        * "cv": like "auto", but three-fold cross-validation chooses between exchanges and shrinkage
-          if there are at most 1,000 rows.
+        * "cv": like "auto", but with linear responses and at most 1,000 rows, three-fold
+          cross-validation chooses between exchanges and the ridge penalty during annealing.
     ridge : float or "auto", default "auto"
-        Non-negative factor s of the penalty ``s * ||theta||^2`` on standardised coefficients in the
-        final fit. For the squared loss, "auto" minimises the generalised cross-validation score.
-        For other losses, it minimises the approximate leave-one-out deviance; in ranking, queries
-        or items are left out. "auto" has no effect if the prior has shrinkage.
+        Non-negative factor s of the penalty ``s * ||theta||^2`` on the coefficients of the scaled
+        columns in the final fit. For the squared loss, "auto" minimises the generalised
+        cross-validation score. For other losses, it minimises the approximate leave-one-out
+        deviance. In ranking, one query is left out at a time, or one item if there are fewer than
+        five queries. The penalty is fixed (0.00005, or 0.001 with few rows) for the Cox loss and
+        for losses of differences between class scores. For very sparse matrices, "auto" penalises
+        the coefficients of the unscaled columns. It adds no penalty if the estimator's ``prior``
+        has a positive ``shrinkage``.
     search : {"auto", False}, default "auto"
-        Whether a longer search, which removes and adds features in rounds, follows the exchanges.
-        With "auto", it does so for two classes if the labels appear to be noisy.
+        Whether the exchanges are followed by a longer search, which repeatedly removes and adds
+        features. "auto" means only for the flipped logistic loss with two classes, linear responses
+        and no prior or groups, if more than 1% of the training rows are misclassified and the cost
+        is moderate.
     discriminant : bool, default False
         Whether to average the scores with those of linear discriminant analysis with shrunken
         covariance on the same features. This reduces the error if several classes have few rows
-        each, but the probabilities are overconfident. It only affects classifiers with a logistic
-        loss and linear responses.
+        each, but the probabilities are overconfident. It only affects classifiers with linear
+        responses, without bounds, and with the logistic, multinomial or (for two classes) flipped
+        logistic loss.
     """
 
     def __init__(
@@ -116,8 +134,7 @@ class Refinement(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is not valid. The message states its name, its value and the expected
-            values.
+            If a parameter is out of range.
         """
         check_choice("exchange", self.exchange, ("auto", "cv", True, False))
         check_choice("search", self.search, ("auto", False))

@@ -24,13 +24,13 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     The rows are split into random halves. One half is used to select columns. On the other half,
     the loss is minimised, without a ridge penalty, over the coefficients of these columns and of
     the columns selected on all rows. The halves then exchange roles. Estimates and variances are
-    averaged over several splits [1]_. The variance of the estimates between splits, divided by the
-    number of splits, is added to the mean variance. The standard errors are robust to
-    heteroscedasticity [2]_.
+    averaged over several splits [1]_. The reported variance is the mean of the variances within
+    splits plus the variance of the estimates between splits divided by the number of splits. The
+    standard errors are robust to heteroscedasticity (HC3 [2]_).
 
-    The intervals refer to the coefficients of the linear model. They are valid if the halves select
-    all relevant columns. The confidence level applies to a column that is specified in advance. Use
-    :class:`FDRSelector` to control false selections.
+    The intervals refer to the coefficients of the linear model with all relevant columns. They are
+    valid if the halves select all of these columns. The confidence level applies to a column that
+    is specified in advance. Use :class:`FDRSelector` to control false selections.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     estimator_ : FSAClassifier or FSARegressor
         Estimator fitted on all rows.
     columns_ : ndarray of shape (k,), int
-        Columns selected on all rows.
+        Indices, in ascending order, of the columns selected by the fit to all rows.
     coef_ : ndarray of shape (k,)
-        Estimated coefficients of these columns, which are not standardised.
+        Estimated coefficients of these columns in their original units.
     standard_errors_ : ndarray of shape (k,)
         Standard errors of the coefficients.
     intervals_ : ndarray of shape (k, 2)
@@ -64,7 +64,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     .. [1] V. Chernozhukov et al., "Double/debiased machine learning for treatment and structural
            parameters", Econometrics Journal 21 (2018), section 3.4.
     .. [2] J. MacKinnon, H. White, "Some heteroskedasticity-consistent covariance matrix estimators
-           with improved finite sample properties", Journal of Econometrics 29 (1985): HC3.
+           with improved finite sample properties", Journal of Econometrics 29 (1985).
 
     Examples
     --------
@@ -107,13 +107,15 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         FSAInference
-            The fitted instance.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            If there are several outputs, non-linear responses, or too few rows for the number of
-            columns, or in the cases listed for :meth:`FDRSelector.fit`.
+            If X is not dense, has fewer than 50 rows or twelve rows per selected column, contains
+            NaN, or has constant or duplicate columns; if there are several outputs or non-linear
+            responses; if the loss is not a sum over rows or has no second derivatives; or if the
+            data or parameters are not valid for the estimator's ``fit``.
         """
         check_real("confidence", self.confidence, 0.0, 1.0, above=True, below=True)
         check_integer("n_splits", self.n_splits, 1)

@@ -51,7 +51,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
 
     A selected column is a false discovery if the target does not depend on it, given all other
     columns. The false discovery rate is the fraction of false discoveries among the selected
-    columns (0 if nothing is selected), on average over samples from the population.
+    columns (0 if no columns are selected), in expectation over training samples.
 
     Parameters
     ----------
@@ -63,18 +63,20 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     method : {"auto", "conditional", "knockoffs"}, default "auto"
         Selection method.
 
-        * "conditional": distilled conditional randomisation test [1]_ of the columns that a larger
-          fit selects, followed by the Benjamini-Hochberg procedure over all columns. It can select
-          a single column.
+        * "conditional": distilled conditional randomisation test [1]_ of the columns selected by a
+          preliminary fit, with at least twice as many columns as the extended BIC chooses. The
+          Benjamini-Hochberg procedure over all columns follows. Unlike knockoffs, the method can
+          select fewer than 1 / fdr columns.
         * "knockoffs": Model-X knockoffs+ [2]_. The method selects at least 1 / fdr columns or none.
           With many relevant columns and few rows, it selects more columns than the conditional
           test.
-        * "auto": knockoffs if there are at least 100 / fdr rows, the columns have no common factor,
-          and no two columns have a correlation above 0.7. Otherwise, knockoffs based on an
+        * "auto": knockoffs if there are at least 100 / fdr rows, the leading singular values of the
+          standardised columns have no large gap (a ratio above 1.3, a sign of common factors), and
+          no two columns have an absolute correlation above 0.7. Otherwise, knockoffs based on an
           estimated covariance may be invalid, and the conditional test is used.
     knockoffs : "second_order" or function, default "second_order"
-        Gaussian knockoffs with estimated mean and covariance, or a function that takes X and a
-        RandomState and returns knockoffs of the same shape as X.
+        Generator of the knockoffs. "second_order" means Gaussian knockoffs with estimated mean and
+        covariance. A function takes X and a RandomState, and returns an array of the shape of X.
     n_draws : int, default 1
         Number of knockoff draws. The e-values of several draws are averaged [3]_, which makes the
         selection more stable but smaller.
@@ -90,14 +92,16 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     pvalues_ : ndarray of shape (n_features,)
         P-values of the conditional test (1 for columns that are not tested); NaN with knockoffs.
     statistics_ : ndarray of shape (n_features,)
-        Absolute test statistics. With knockoffs, the difference in strength between each column and
-        its knockoff, averaged over the draws.
+        With the conditional test, the absolute t statistic of each column (0 if it is not tested).
+        With knockoffs, the root mean square coefficient of each column minus that of its knockoff,
+        summed over models of several sizes and averaged over the draws.
     selection_probabilities_ : ndarray of shape (n_features,)
         Fraction of the draws in which each column is selected; 0 or 1 for the conditional test.
     estimated_fdr_ : float
         Estimated fraction of false discoveries; NaN if nothing is selected.
     exchangeability_ : float
-        P-value of a test for the exchangeability of columns and knockoffs; NaN without knockoffs.
+        P-value of a permutation test of the hypothesis that columns and knockoffs are exchangeable.
+        A small value indicates invalid knockoffs. NaN with the conditional test.
     estimator_ : FSAClassifier or FSARegressor
         Estimator fitted on the selected columns; the best constant model if none are selected.
     n_features_in_ : int
@@ -147,14 +151,14 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         Returns
         -------
         FDRSelector
-            The fitted selector.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            If ``fdr`` is outside (0, 1), X has fewer than 50 rows, X contains NaN or has constant
-            or duplicate columns, or the data or parameters are not valid for the estimator's
-            ``fit``.
+            If X is not dense, has fewer than 50 rows, contains NaN, or has constant or duplicate
+            columns; if the loss has no second derivatives; if a parameter, such as ``fdr``, is out
+            of range; or if the data or parameters are not valid for the estimator's ``fit``.
         """
         check_real("fdr", self.fdr, 0.0, 1.0, above=True, below=True)
         check_choice("method", self.method, ("auto", "conditional", "knockoffs"))
@@ -246,7 +250,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Rows to predict.
+            Rows for which to predict labels or targets.
 
         Returns
         -------
@@ -262,17 +266,18 @@ def selection_pvalues(
 ) -> np.ndarray:
     """Compute a p-value for each column that a fitted FSA estimator has selected.
 
-    The null hypothesis is that the target does not depend on the column, given all other columns.
-    The test is the distilled conditional randomisation test; see :class:`FDRSelector`. The target
-    is predicted from as many columns as the estimator selects. Each p-value is valid for a column
-    that is specified in advance. To search among many columns, use ``FDRSelector``.
+    FSA means feature selection with annealing. The null hypothesis is that the target does not
+    depend on the column, given all other columns. The test is the distilled conditional
+    randomisation test; see :class:`FDRSelector`. Within the test, the target is predicted from as
+    many columns as the estimator has selected. Each p-value is valid for a column that is specified
+    in advance. To test many columns, use :class:`FDRSelector`.
 
     Parameters
     ----------
     estimator : FSAClassifier or FSARegressor
         Fitted estimator.
     X : array of shape (n_samples, n_features)
-        Training rows, dense and without NaN.
+        Training data: dense, without NaN, and without constant or duplicate columns.
     y : array of shape (n_samples,)
         Training targets.
     **fit_params
@@ -287,7 +292,9 @@ def selection_pvalues(
     Raises
     ------
     ValueError
-        In the cases listed for :meth:`FDRSelector.fit`.
+        If X is not dense, has fewer than 50 rows, contains NaN, or has constant or duplicate
+        columns; if the loss has no second derivatives; or if the data or parameters are not valid
+        for the estimator's ``fit``.
 
     Examples
     --------
@@ -353,7 +360,9 @@ def checked_problem(
     Raises
     ------
     ValueError
-        In the cases listed for :meth:`FDRSelector.fit`.
+        If X is not dense, has fewer than 50 rows, contains NaN, or has constant or duplicate
+        columns; if the loss has no second derivatives; or if the data or parameters are not valid
+        for the estimator's ``fit``.
     """
     if not isinstance(estimator, FSAClassifier | FSARegressor):
         raise ValueError(

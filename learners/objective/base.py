@@ -77,22 +77,22 @@ def diagonal_products(curvature: np.ndarray) -> list[HessianProduct]:
 class Loss(BaseEstimator):
     """Differentiable loss: the weighted mean ``sum_i w_i loss(y_i, f_i)``, with scores f_i.
 
-    Unless stated otherwise, the methods take three arrays and return arrays in the shape of the
-    scores:
+    For n rows and q outputs, the methods take the following arrays unless stated otherwise:
 
     * ``y`` of shape (n, q): targets, encoded by :meth:`encode_targets` and the estimators as real
       numbers for regression, as -1 and +1 for two classes, or as one-hot columns for several
       classes;
-    * ``scores`` of shape (n, q): predictions;
+    * ``scores`` of shape (n, q): scores f, which :meth:`inverse_link` maps to predictions;
     * ``sample_weight`` of shape (n,): weights that sum to one.
 
-    A custom loss must define ``value`` and ``gradient``. Newton's method and feature exchanges also
-    require ``curvature``. Solvers use the attributes to choose their methods.
+    A custom loss must define ``value``, which returns a number, and ``gradient``, which returns an
+    array of shape (n, q). Newton's method and feature exchanges also require ``curvature``, which
+    returns an array of shape (n, q). Solvers choose their algorithm according to the attributes.
 
     Attributes
     ----------
     name : str
-        Key in ``LOSSES``; empty for custom losses.
+        Name by which estimators accept the loss; empty for custom losses.
     tasks : frozenset of str
         Types of estimator that accept the loss by name: "binary" (two classes), "multiclass",
         "regression", "ranking" and "online" (one row at a time). Empty for custom losses, which are
@@ -100,29 +100,31 @@ class Loss(BaseEstimator):
     max_curvature : float
         Upper bound on the second derivative with respect to a score; infinite if unbounded.
     default_step_size : float or None
-        Step size for annealing with standardised columns and mean gradients, chosen on the
-        synthetic data of Barbu et al. (2017). None means the inverse Lipschitz constant of the
-        gradient, estimated by power iteration. Margin losses have bounded slopes and tolerate much
-        longer steps than the squared loss, for which such steps would diverge.
+        Step size for annealing on the mean loss with standardised columns, tuned on the synthetic
+        data of [1]_. None means the inverse Lipschitz constant of the gradient, estimated by power
+        iteration. Margin losses have bounded slopes and tolerate much larger steps, with which the
+        squared loss would diverge.
     pointwise : bool
         Whether row i of the gradient depends only on row i of the scores, so that rows can be
         processed in blocks.
     is_quadratic : bool
         Whether the curvature is constant, so that a single Newton step reaches the minimum.
     exact_curvature : bool
-        Whether the Hessian is exact. If it is only a bound, Newton's method requires many steps,
-        the ridge for several classes is fixed, and more exchanges of features are tried.
+        Whether the second derivatives are treated as exact. If False, they are treated as upper
+        bounds: Newton's method requires more steps, the automatic ridge penalty for several classes
+        is not tuned, and more exchanges of features are tried.
     several_classes : bool
         Whether ``y`` is one-hot encoded.
     redundant_outputs : int
-        Number of outputs that the other outputs determine: 1 if the loss does not change when a
-        constant is added to all scores of a row.
+        Number of redundant outputs: 1 if the loss does not change when a constant is added to all
+        scores of a row, otherwise 0.
     censored : bool
         Whether the targets are survival times, which may be censored.
     target_scaling : {"variance", "median", None}
-        Scaling of regression targets: to mean 0 and variance 1, to median 0 and median absolute
-        deviation 1 / 1.4826, or none. A loss with scaling depends on the residual alone, so an
-        offset is subtracted from the targets.
+        Scaling of regression targets. "variance" scales them to mean 0 and variance 1. "median"
+        subtracts their median and divides by 1.4826 times their median absolute deviation, an
+        estimate of the standard deviation. None means no scaling. If it is not None, the loss must
+        depend on the residual alone, since offsets are then subtracted from the targets.
     link : {"identity", "log"}
         Link function. With "log", the prediction is exp(score).
     log_odds : bool
@@ -134,7 +136,15 @@ class Loss(BaseEstimator):
         estimates the dispersion from the residuals.
     unknown_dispersion : bool
         Whether the loss is half a deviance that must be divided by an unknown dispersion to give a
-        negative log likelihood. Information criteria estimate the dispersion from the mean loss.
+        negative log likelihood. Information criteria for n rows then use the deviance n ln(2
+        value), and otherwise 2 n value. Both attributes are False for losses such as the hinge
+        loss.
+
+    References
+    ----------
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017).
     """
 
     name: str = ""
@@ -169,9 +179,9 @@ class Loss(BaseEstimator):
 
     @property
     def kernel_code(self) -> tuple[int, float] | None:
-        """Code and parameter for compiled loops, or None if the loss has no compiled form.
+        """Number and parameter of the loss in compiled loops, or None if it has no compiled form.
 
-        Subclasses do not inherit the code, since they may override methods.
+        Subclasses do not inherit the number, since they may override methods.
         """
         number = vars(type(self)).get("kernel")
         return (
@@ -180,7 +190,7 @@ class Loss(BaseEstimator):
 
     @property
     def smooth(self) -> "Loss":
-        """Return the loss itself, or the nearest loss with a continuous gradient."""
+        """Return the loss itself or, if its gradient is discontinuous, a smooth approximation."""
         return self
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
@@ -188,7 +198,7 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Compute the loss of each row, for pointwise losses. See :class:`Loss`."""
+        """Compute the loss (n,) of each row, for pointwise losses. See :class:`Loss`."""
         one = np.ones(1)
         return np.array([self.value(y[i : i + 1], scores[i : i + 1], one) for i in range(len(y))])
 
@@ -197,7 +207,11 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Compute the non-negative curvature with respect to the scores. See :class:`Loss`."""
+        """Compute the second derivatives of :meth:`value`, or bounds on them. See :class:`Loss`.
+
+        The derivatives are taken with respect to each score. Upper bounds must replace negative
+        values.
+        """
         raise NotImplementedError
 
     def row_hessians(
@@ -218,31 +232,33 @@ class Loss(BaseEstimator):
     def second_order(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> SecondOrder:
-        """Compute the value, the gradient, and a function A -> W A per output. See :class:`Loss`.
+        """Compute the value, the gradient, and products with the Hessian. See :class:`Loss`.
 
-        W is the Hessian of :meth:`value` with respect to the scores of an output, or a bound on it.
+        The third result is a list with one function per output. It multiplies a matrix with n rows
+        by the Hessian of :meth:`value` with respect to the scores of this output, or by an upper
+        bound on the Hessian.
         """
         curvature = self.curvature(y, scores, sample_weight)
         return *self.value_and_gradient(y, scores, sample_weight), diagonal_products(curvature)
 
     def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]] | None:
-        """List the parts of the data that cross-validation leaves out; None means single rows.
+        """List the parts of the data that approximate leave-one-out cross-validation leaves out.
 
         Parameters
         ----------
         weight : ndarray of shape (n_samples,)
-            Number of copies of each row.
+            Row weights; a row of weight w counts as w copies.
 
         Returns
         -------
         list of (ndarray of int, float), or None
-            For a pairwise loss, the pairs of each query and the fraction of their weight to leave
-            out.
+            None if single rows are left out. For a pairwise loss, the positions of the pairs of
+            each query or item, and the fraction of their weight to leave out.
         """
         return None
 
     def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Return the q constant scores that minimise the loss. See :class:`Loss`."""
+        """Return the constant scores (q,) that minimise the loss. See :class:`Loss`."""
         return np.zeros(y.shape[1])
 
     # -- targets -----------------------------------------------------------------------------------
@@ -262,17 +278,20 @@ class Loss(BaseEstimator):
         return scores
 
     def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
-        """Compute a regression score, by default R^2. See :class:`Loss`.
+        """Compute the result of ``FSARegressor.score``, by default R^2. See :class:`Loss`.
 
-        ``y`` and ``prediction`` are in the user's units. For censored times, the predictions are
-        scores. Weights may be None.
+        ``y`` and ``prediction`` are in the original units of the targets. For survival times,
+        ``prediction`` contains scores. ``sample_weight`` may be None.
         """
         from sklearn.metrics import r2_score
 
         return float(r2_score(y, prediction, sample_weight=sample_weight))
 
     def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Count the informative rows (events, if times are censored). See :class:`Loss`."""
+        """Return the total weight of the rows, or of the events if censored. See :class:`Loss`.
+
+        With fewer rows or events, fewer coefficients can be estimated reliably.
+        """
         return float(weight.sum())
 
     def charges(
@@ -283,11 +302,13 @@ class Loss(BaseEstimator):
         sample_weight: np.ndarray,
         n_rows: float,
     ) -> np.ndarray:
-        """Compute the penalties of units with ``sizes`` coefficients. See :class:`Loss`.
+        """Compute penalties of features or groups with ``sizes`` coefficients. See :class:`Loss`.
 
-        The dispersion is 1 for a log likelihood. Otherwise, it is the sum of the squared residuals
-        divided by the sum of the curvatures. This is the mean squared residual for the squared
-        loss, and Pearson's estimate for a quasi-likelihood.
+        Coefficients without a true effect also decrease the mean loss on ``n_rows`` rows. The
+        penalty is their expected decrease, which is proportional to the dispersion, minus that of
+        the smallest feature or group. The dispersion is 1 for a log likelihood. Otherwise, it is
+        the sum of the squared residuals divided by the sum of the curvatures. This is the mean
+        squared residual for the squared loss, and Pearson's estimate for a quasi-likelihood.
         """
         if (sizes == sizes[0]).all():
             return np.zeros(len(sizes))
@@ -311,10 +332,10 @@ class Loss(BaseEstimator):
     # -- fixed step sizes --------------------------------------------------------------------------
 
     def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> "Loss":
-        """Return the loss itself, or the approximation that annealing minimises. See :class:`Loss`.
+        """Return the loss that annealing minimises, perhaps an approximation. See :class:`Loss`.
 
-        By default, a loss with unbounded curvature is replaced by parabolas where scores are far
-        from the best constant.
+        By default, it is the loss itself. A loss with unbounded curvature is continued
+        quadratically where scores are far from the best constant.
         """
         return (
             self
@@ -323,7 +344,10 @@ class Loss(BaseEstimator):
         )
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
-        """Bound the second derivatives; None means ``max_curvature``. See :class:`Loss`."""
+        """Bound the second derivatives for the given targets. See :class:`Loss`.
+
+        The bounds have shape (n, q). None means that ``max_curvature`` is the bound.
+        """
         return None
 
 
@@ -439,8 +463,8 @@ class RowLoss(Loss):
 class MarginLoss(RowLoss):
     """Loss of the margin u = y f, for targets y in {-1, +1} and scores f, summed over the outputs.
 
-    Scores with y = 0 are ignored. Subclasses define functions of the margin, which accept and
-    return arrays of any shape.
+    An output with target 0 does not contribute to the loss of its row. Subclasses define functions
+    of the margin, which accept and return arrays of any shape.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -28,15 +28,16 @@ class ChainLoss(JointLoss):
     lengths : array of shape (n_sequences,), int, or None, default None
         Number of rows of each sequence, in row order; None means a single sequence.
     transitions : ndarray of shape (n_classes, n_classes) or None, default None
-        Score of each transition from one class (row) to the next (column). These scores are
-        parameters of the loss, and :meth:`value_and_gradients` returns the gradient with respect to
-        them. None means zero, which gives the multinomial loss.
+        Score of each transition from the class of one row of a sequence (first axis) to the class
+        of the next row (second axis). These scores are parameters of the loss, and
+        :meth:`value_and_gradients` returns the gradient with respect to them. None means zero,
+        which gives the multinomial loss.
 
     Notes
     -----
     ``y`` is one-hot encoded. The weight of a sequence is the mean of ``sample_weight`` over its
-    rows. The value is the weighted sum over sequences, so equal weights 1 / n for n rows give the
-    mean over rows.
+    rows. The value is the weighted sum over sequences, so weights of 1 / n for n rows give the
+    total loss divided by the number of rows.
 
     References
     ----------
@@ -47,6 +48,7 @@ class ChainLoss(JointLoss):
     Examples
     --------
     >>> import numpy as np
+    >>> from annealed.learners import ChainLoss
     >>> loss = ChainLoss(transitions=np.array([[1.0, 0.0], [0.0, 1.0]]))
     >>> loss.best_path(np.array([[3.0, 0.0], [0.0, 0.5], [3.0, 0.0]]))
     array([0, 0, 0])

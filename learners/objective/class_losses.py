@@ -46,7 +46,8 @@ class VapnikLoss(Loss):
 
     The loss is the mean of ``base(f_y - f_c)`` over all classes c other than y. Targets are one-hot
     encoded. With two classes, the loss equals ``base`` applied to the score f_1 - f_0. For the
-    hinge loss, this is the multiclass support vector machine of Vapnik and of Weston and Watkins.
+    hinge loss, this is the multiclass support vector machine of Vapnik [1]_ and of Weston and
+    Watkins [2]_.
 
     Parameters
     ----------
@@ -55,8 +56,9 @@ class VapnikLoss(Loss):
 
     References
     ----------
-    V. Vapnik, "Statistical Learning Theory", Wiley (1998). J. Weston, C. Watkins, "Support vector
-    machines for multi-class pattern recognition", ESANN (1999).
+    .. [1] V. Vapnik, "Statistical Learning Theory", Wiley (1998).
+    .. [2] J. Weston, C. Watkins, "Support vector machines for multi-class pattern recognition",
+           ESANN (1999).
     """
 
     several_classes = True

@@ -174,6 +174,9 @@ class LogisticLoss(_Logistic):
 class HuberisedHingeLoss(MarginLoss):
     """Smooth hinge loss of a support vector machine; Barbu et al. (2014), eq. (8).
 
+    For margin u, the loss is 0 if u > 1 + h, (1 + h - u)^2 / (4 h) if |u - 1| <= h, and 1 - u
+    otherwise, as in [1]_.
+
     Parameters
     ----------
     h : float, default 0.1
@@ -181,8 +184,8 @@ class HuberisedHingeLoss(MarginLoss):
 
     References
     ----------
-    O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19 (2007),
-    for the same loss.
+    .. [1] O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19
+           (2007).
     """
 
     name = "huberised_hinge"
@@ -322,7 +325,8 @@ class ExponentialLoss(MarginLoss):
 
     References
     ----------
-    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", thesis, Columbia University.
+    .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University,
+           2017.
     """
 
     name = "exponential"

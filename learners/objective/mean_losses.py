@@ -110,12 +110,12 @@ class TweedieLoss(MeanLoss):
     ----------
     power : float, default 1.5
         Power of the mean, from 1 (Poisson loss) to 2 (gamma loss). For powers in between, an amount
-        is the sum of a Poisson-distributed number of gamma variables; an example is the total cost
-        of insurance claims.
+        is the sum of a Poisson-distributed number of gamma variables ([1]_); an example is the
+        total cost of insurance claims.
 
     References
     ----------
-    B. Jorgensen, "Exponential dispersion models", JRSS B 49 (1987).
+    .. [1] B. Jorgensen, "Exponential dispersion models", JRSS B 49 (1987).
     """
 
     name = "tweedie"

@@ -14,31 +14,30 @@ _MIN_QUERIES = 5  # fewer queries do not generalise to new queries (heuristic)
 
 
 class PairwiseLogisticLoss(Loss):
-    """Ranking loss over pairs of rows; Barbu et al. (2014), eq. (17).
+    """Ranking loss over pairs of rows (eq. (17) of [1]_).
 
-    For scores h_i and preferences r_ij, the loss is the weighted mean over pairs of ln(1 + exp(h_i
-    - h_j)) - r_ij (h_i - h_j).
+    For scores f_i and preferences r_ij, the loss is the weighted mean over pairs of ln(1 + exp(f_i
+    - f_j)) - r_ij (f_i - f_j).
 
     Parameters
     ----------
     pairs : ndarray of shape (n_pairs, 2), int
         Rows (i, j) of the compared items.
     r : ndarray of shape (n_pairs,)
-        Preference of each pair, in [0, 1]: 1 if item i should score above item j, 0 if it should
-        score below item j, and 0.5 if both are equally good.
+        Probability, in [0, 1], that item i is preferred to item j: 1 if item i should score higher,
+        0 if it should score lower, and 0.5 for a tie.
     pair_weight : ndarray of shape (n_pairs,) or None, default None
         Pair weights; None means equal weights.
 
     Notes
     -----
-    With the sign as in eq. (17), minimisation drives h_i - h_j towards logit(r_ij), so r = 1 means
-    that i scores higher. The methods ignore ``y`` and ``sample_weight``, since the pairs contain
-    all information.
+    Minimisation drives f_i - f_j towards logit(r_ij). The methods ignore ``y`` and
+    ``sample_weight``; preferences and weights are those of the pairs.
 
     References
     ----------
-    A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
-    Classification and Ranking", arXiv:1310.2880v2 (2014), section 5.
+    .. [1] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Regression,
+           Classification and Ranking", arXiv:1310.2880v2 (2014), section 5.
     """
 
     name = "pairwise_logistic"
@@ -109,12 +108,14 @@ class PairwiseLogisticLoss(Loss):
         return np.logaddexp(0.0, d) - r * d
 
     def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]]:
-        """List the pairs of each query, or of each item if there are few queries.
+        """List the pairs of each query, or of each item if there are fewer than five queries.
+
+        Two items belong to the same query if they are connected by pairs.
 
         Parameters
         ----------
         weight : ndarray of shape (n_samples,)
-            Number of copies of each item.
+            Item weights; an item of weight w counts as w copies.
 
         Returns
         -------
@@ -206,8 +207,8 @@ def check_pairs(pairs: ArrayLike, n_samples: int) -> tuple[np.ndarray, np.ndarra
     Parameters
     ----------
     pairs : array of shape (n_pairs, 3)
-        Preferences (i, j, r): row i should score above row j (r = 1), below it (r = 0), or as high
-        as row j (r = 0.5).
+        Preferences (i, j, r), where r in [0, 1] is the probability that row i is preferred to row
+        j: 1 if row i should score higher, 0 if it should score lower, and 0.5 for a tie.
     n_samples : int
         Number of rows of X.
 

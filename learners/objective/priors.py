@@ -12,22 +12,23 @@ from ..sklearn_bases import BaseEstimator
 
 
 class Prior(BaseEstimator):
-    """Penalties on the coefficients: shrinkage, and the roughness of piecewise-linear responses.
+    """Penalties on the coefficients and on the roughness of piecewise-linear responses.
 
     Parameters
     ----------
     shrinkage : float, default 0.0
         Non-negative factor lambda of ``lambda ||beta_j||^2``, where beta_j are the coefficients of
-        feature j; eqs. (13) and (19) of [1]_. As in all ridge penalties of the solvers, there is no
-        factor of one half.
+        feature j (eqs. (13) and (19) of [1]_). There is no factor of one half, as in the ridge
+        penalty of :class:`Refinement`.
     second_order : float, default 0.0
-        Non-negative factor c of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, where beta_k is
-        the coefficient of knot k; eq. (13).
+        Non-negative factor c of the penalty on curvature, ``c sum_k (beta_{k+1} + beta_{k-1} - 2
+        beta_k)^2`` (eq. (13) of [1]_), where beta_k is the coefficient of knot k.
     total_variation : float, default 0.0
-        Non-negative factor q of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), where h is the Huber
-        function with half-width ``huber``.
+        Non-negative factor q of the smoothed total variation, ``q sum_k h(beta_k - beta_{k-1})``
+        (eq. (14) of [1]_). Here h(d) is d^2 / (2 ``huber``) for small differences d, and |d| -
+        ``huber`` / 2 for others.
     huber : float, default 0.01
-        Positive absolute difference below which the total variation is quadratic.
+        Positive limit: h is quadratic for differences up to ``huber`` in absolute value.
 
     References
     ----------
@@ -48,7 +49,13 @@ class Prior(BaseEstimator):
         self.huber = huber
 
     def check(self) -> None:
-        """Check the parameters, and raise a ValueError if one is out of range."""
+        """Check the parameters.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range.
+        """
         for name in ("shrinkage", "second_order", "total_variation", "huber"):
             low = 1e-12 if name == "huber" else 0.0
             check_real(f"Prior: {name}", getattr(self, name), low)
@@ -56,12 +63,13 @@ class Prior(BaseEstimator):
     def value(self, coef: np.ndarray, n_knots: int) -> float:
         """Compute the sum of the penalties.
 
-        The first ``n_knots`` entries of each block are the response at the knots.
+        The first ``n_knots`` coefficients of a feature are the values of its response at the knots.
+        A further coefficient, if any, is the response to NaN.
 
         Parameters
         ----------
         coef : ndarray of shape (n_features, width)
-            Block of coefficients of each feature.
+            Coefficients of each feature.
         n_knots : int
             Number of knots: B + 1 for piecewise-linear responses with B bins, 1 for linear
             responses.
@@ -89,7 +97,7 @@ class Prior(BaseEstimator):
         Parameters
         ----------
         coef : ndarray of shape (n_features, width)
-            Block of coefficients of each feature.
+            Coefficients of each feature.
         n_knots : int
             Number of knots: B + 1 for piecewise-linear responses with B bins, 1 for linear
             responses.
@@ -113,7 +121,7 @@ class Prior(BaseEstimator):
         return out
 
     def curvature(self, n_knots: int, width: int) -> np.ndarray:
-        """Return an upper bound on the Hessian of a block.
+        """Return an upper bound on the Hessian with respect to the coefficients of one feature.
 
         Parameters
         ----------
@@ -121,12 +129,12 @@ class Prior(BaseEstimator):
             Number of knots: B + 1 for piecewise-linear responses with B bins, 1 for linear
             responses.
         width : int
-            Number of coefficients in a block.
+            Number of coefficients of a feature.
 
         Returns
         -------
         ndarray of shape (width, width)
-            Matrix that majorises the Hessian.
+            Upper bound (majorant) of the Hessian.
         """
         out = 2.0 * self.shrinkage * np.eye(width)
         if self.second_order and n_knots > 2:

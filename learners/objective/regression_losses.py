@@ -10,22 +10,23 @@ _MIN_MAJORISER = 0.001
 
 
 class HuberLoss(Loss):
-    """Huber loss of the residual u = f - y, which is robust to outliers.
+    """Huber loss, which is robust to outliers.
 
-    For score f and target y, the loss is ``u^2 / 2`` if ``|u| <= delta``, and ``delta |u| - delta^2
-    / 2`` otherwise.
+    For u = y - f, with target y and score f, the loss [1]_ is ``u^2 / 2`` if ``|u| <= delta``, and
+    ``delta |u| - delta^2 / 2`` otherwise.
 
-    ``FSARegressor`` scales targets to median 0 and median absolute deviation 1 / 1.4826.
+    ``FSARegressor`` subtracts the median from the targets and divides them by 1.4826 times their
+    median absolute deviation, an estimate of the standard deviation.
 
     Parameters
     ----------
     delta : float, default 1.35
-        Positive half-width of the quadratic part.
+        Positive half-width of the quadratic part, in units of the scaled targets.
 
     References
     ----------
-    P. J. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35
-    (1964).
+    .. [1] P. J. Huber, "Robust estimation of a location parameter", Annals of Mathematical
+           Statistics 35 (1964).
     """
 
     name = "huber"
@@ -52,26 +53,27 @@ class HuberLoss(Loss):
 
 
 class QuantileLoss(Loss):
-    """Smoothed check loss, which is minimised by the quantile q.
+    """Smoothed check loss, whose minimiser approximates the quantile q.
 
     For u = y - f, with target y and score f, the loss is q u + width ln(1 + exp(-u / width)).
 
-    This is the check loss convolved with a logistic density of scale ``width``. It tends to the
-    check loss as the width tends to 0. ``FSARegressor`` scales targets to median 0 and median
-    absolute deviation 1 / 1.4826.
+    This is the check loss convolved with a logistic density of scale ``width`` ([1]_). It tends to
+    the check loss as the width tends to 0. ``FSARegressor`` subtracts the median from the targets
+    and divides them by 1.4826 times their median absolute deviation, an estimate of the standard
+    deviation.
 
     Parameters
     ----------
     quantile : float, default 0.5
         Quantile q, in (0, 1).
     width : float, default 0.02
-        Positive scale of the smoothing. Smaller values approximate the check loss better but
-        require more steps.
+        Positive scale of the smoothing, in units of the scaled targets. Smaller values approximate
+        the check loss better but require more steps.
 
     References
     ----------
-    M. Fernandes, E. Guerre, E. Horta, "Smoothing quantile regressions", Journal of Business and
-    Economic Statistics 39 (2021).
+    .. [1] M. Fernandes, E. Guerre, E. Horta, "Smoothing quantile regressions", Journal of Business
+           and Economic Statistics 39 (2021).
     """
 
     name = "quantile"

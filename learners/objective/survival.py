@@ -9,19 +9,18 @@ from .base import JointLoss, SecondOrder
 
 
 class CoxLoss(JointLoss):
-    """Negative log of the Cox partial likelihood, with Efron's treatment of ties.
+    """Negative log partial likelihood of the Cox model, with Efron's treatment of ties.
 
-    The score is the log relative hazard.
-
-    If rows are weighted, tied deaths are given their mean weight, as in R's ``survival`` package.
-    There is no intercept, since adding a constant to all scores does not change the loss. Targets
-    are the integer ranks of the times, which are negative for censored rows; see
-    :func:`survival_targets`.
+    The score is the log relative hazard [1]_. Ties are treated as in [2]_. If rows are weighted,
+    tied events each receive their mean weight, as in R's ``survival`` package. No intercept is
+    required, since adding a constant to all scores does not change the loss.
+    :meth:`encode_targets` encodes the times as integer ranks, which are negated for censored rows.
 
     References
     ----------
-    D. R. Cox, "Regression models and life-tables", JRSS B 34 (1972).
-    B. Efron, "The efficiency of Cox's likelihood function for censored data", JASA 72 (1977).
+    .. [1] D. R. Cox, "Regression models and life-tables", JRSS B 34 (1972).
+    .. [2] B. Efron, "The efficiency of Cox's likelihood function for censored data", JASA 72
+           (1977).
     """
 
     name = "cox"

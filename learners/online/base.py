@@ -104,8 +104,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
         Returns
         -------
-        OnlineClassifier
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -143,8 +143,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
         Returns
         -------
-        OnlineClassifier
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -264,7 +264,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
+            Rows for which to predict probabilities.
 
         Returns
         -------

@@ -21,14 +21,15 @@ class SparseMinimum(NamedTuple):
     Attributes
     ----------
     coef : ndarray of shape (n_features,)
-        Minimiser; 0 outside its support.
+        Minimiser, which is 0 except at the selected and free coordinates.
     support : ndarray of int
-        Selected coordinates in ascending order, excluding the free coordinates.
+        Selected coordinates in ascending order, without the coordinates in ``free``.
     value : float
         Objective at the minimiser.
     path : list of (action, feature, objective, size)
-        Sequence of steps: the action, the coordinate that was added or removed, the objective, and
-        the number of selected coordinates.
+        Steps of the search, as named tuples: the ``action`` ("enter" or "leave"); the ``feature``,
+        which is a coordinate; the ``objective`` after the refit; and the ``size``, the number of
+        selected coordinates.
     """
 
     coef: np.ndarray
@@ -57,24 +58,32 @@ def forward_backward_minimise(
         Function that returns the value and the gradient at a given vector. Outside its domain, it
         must return infinity and an arbitrary gradient of the same length.
     start : array-like of shape (n_features,)
-        Starting point, which is 0 except for the free coordinates. The objective must be finite at
-        this point.
+        Starting point, which must be 0 except at the coordinates in ``free``. The objective must be
+        finite at this point.
     n_features_to_select : int or None, default None
-        Number of coordinates to select, excluding the free coordinates. If None, the search stops
-        according to ``delta`` or ``epsilon``.
+        Number of coordinates to select. The search stops earlier if ``delta`` or ``epsilon``
+        requires it. None means no limit, and requires one of these thresholds.
     free : array-like of int, default ()
-        Coordinates that are always included and do not count towards the number to select.
+        Indices of coordinates that may always be non-zero and do not count towards
+        ``n_features_to_select``.
     criterion : {"gradient", "objective"}, default "gradient"
-        Criterion for the coordinate to add: the largest derivative (FoBa-gdt), or the largest
-        decrease in the objective when that coordinate alone changes (FoBa-obj).
-    delta, epsilon : float or None, default None
-        Stopping thresholds. With the criterion "objective", the search stops when no coordinate
-        lowers the objective by at least ``delta``. With the criterion "gradient", it stops when no
-        derivative has an absolute value of at least ``epsilon``.
+        Criterion that determines which coordinate is added.
+
+        * "gradient": largest absolute derivative (FoBa-gdt);
+        * "objective": largest decrease in the objective when only this coordinate changes
+          (FoBa-obj), which is many times slower.
+    delta : float or None, default None
+        Positive threshold for the criterion "objective": the search stops when no addition lowers
+        the objective by at least ``delta``.
+    epsilon : float or None, default None
+        Positive threshold for the criterion "gradient": the search stops when no coordinate has an
+        absolute derivative of at least ``epsilon``.
     backward : bool, default True
-        Whether to take backward steps. False means Forward-gdt.
+        Whether to take backward steps. Without them, the search with the criterion "gradient" is
+        Forward-gdt [1]_ or, for quadratic objectives, orthogonal matching pursuit.
     tol : float, default 1e-6
-        Positive tolerance for the derivatives on the support after a refit.
+        Positive tolerance: a refit ends when no derivative with respect to a selected or free
+        coordinate exceeds it in absolute value.
 
     Returns
     -------

@@ -245,57 +245,63 @@ class _ForwardBackward(ScaledSelector):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
-    """Classifier with forward-backward greedy selection (FoBa, Liu et al. (2014) [1]_).
+    """Classifier with forward-backward greedy selection (FoBa, [1]_).
 
-    A greedy search over the coefficients of at most k features (or groups) minimises::
+    A greedy search selects at most k features (or groups) to minimise the objective::
 
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
-    The row weights w_i sum to one. Each step adds the best feature and refits all selected
-    features. It then removes features whose removal costs less than half the gain of the feature
-    added last.
+    Here x_i is a row of the scaled columns, and the row weights w_i sum to one. Each step adds the
+    best feature according to ``criterion`` and refits all coefficients. It then removes features as
+    long as a removal raises the objective by less than half the decrease that was achieved when the
+    current number of features was reached.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
-        Number k of features (or groups, if given) to select, or a fraction of them. If None, the
-        search stops according to ``delta`` or ``epsilon``.
+        Number k of features (or groups, if given) to select, or a fraction of them. The search
+        stops earlier if ``delta`` or ``epsilon`` requires it. None means no limit, and requires one
+        of these thresholds.
     loss : str or Loss, default "auto"
         Smooth pointwise loss with second derivatives.
 
         * "auto" or "logistic": logistic loss, or multinomial loss for more than two classes;
-        * "flipped_logistic", "huberised_hinge" or "lorenz": losses for noisy labels;
-        * "squared" (on labels -1 and +1) or "exponential";
+        * "flipped_logistic", "huberised_hinge", "lorenz" or "squared": as in
+          :class:`FSAClassifier`;
+        * "exponential": see :class:`ExponentialLoss`;
         * a :class:`Loss` object.
     criterion : {"gradient", "objective"}, default "gradient"
-        Criterion for the feature to add.
+        Criterion that determines which feature is added.
 
-        * "gradient": largest gradient (FoBa-gdt);
+        * "gradient": largest absolute derivative (FoBa-gdt). For a feature or group with several
+          coefficients, it is the root mean square of the derivatives;
         * "objective": largest decrease in the objective when only the coefficients of the feature
           change (FoBa-obj), which is many times slower.
     delta : float or None, default None
-        Positive stopping threshold for the criterion "objective". The search stops when no feature
-        lowers the objective by at least this amount.
+        Positive threshold for the criterion "objective": the search stops when no addition lowers
+        the objective by at least ``delta``.
     epsilon : float or None, default None
-        Positive stopping threshold for the criterion "gradient". The search stops when no feature
-        has a gradient of at least this size.
+        Positive threshold for the criterion "gradient": the search stops when no feature has an
+        absolute derivative of at least ``epsilon``.
     backward : bool, default True
-        Whether to take backward steps. False means orthogonal matching pursuit.
+        Whether to take backward steps. Without them, the search with the criterion "gradient" is
+        Forward-gdt [1]_ or, for the squared loss, orthogonal matching pursuit.
     feature_groups : array of shape (n_features,) or None, default None
         Group label of each column. A group is added or removed as a whole.
     include, exclude : array of int or str, mask of shape (n_features,), or None, default None
         Columns that are always selected (with their groups), and columns that are never selected,
         given by index, by name or as a mask.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which columns are compared and penalised; see :class:`FSAClassifier`.
+        "standardize" scales each column to variance one; "none" divides all columns by the same
+        number.
     ridge : float, default 1e-4
         Non-negative factor of the ridge penalty. Without a penalty, the objective has no minimum
         for separable classes.
     fit_intercept : bool, default True
-        Whether to fit an intercept, which is neither shrunk nor dropped.
+        Whether to fit an intercept, which is neither penalised nor dropped.
     class_weight : dict, "balanced" or None, default None
-        Factor for the row weights of each class. "balanced" gives all classes the same total
-        weight.
+        Factors for the row weights, as ``{label: factor}``. "balanced" gives all classes the same
+        total weight. None means no factors.
 
     Attributes
     ----------
@@ -304,16 +310,19 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients of the raw columns; 0 for columns that are not selected.
+        Coefficients of the unscaled columns; 0 for columns that are not selected.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept of each output.
     path_ : list of (action, feature, objective, size)
-        Sequence of steps: the action, the feature (or group, identified by its first column), the
-        objective after refitting, and the number of selected features.
+        Steps of the search, as named tuples: the ``action`` ("enter" or "leave"); the ``feature``
+        or the group, where groups are numbered from 0 in the order of their first columns; the
+        ``objective`` after the refit; and the ``size``, the number of selected features or groups.
     n_iter_ : int
         Number of forward and backward steps.
-    n_features_in_, feature_names_in_
-        Number and names of the training columns.
+    n_features_in_ : int
+        Number of training columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Column names of X; only set if X has column names.
 
     References
     ----------
@@ -337,15 +346,16 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
 
 
 class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
-    """Regressor with forward-backward greedy selection (FoBa, Liu et al. (2014) [1]_).
+    """Regressor with forward-backward greedy selection (FoBa, [1]_).
 
-    A greedy search over the coefficients of at most k features (or groups) minimises::
+    A greedy search selects at most k features (or groups) to minimise the objective::
 
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
-    The row weights w_i sum to one. Each step adds the best feature and refits all selected
-    features. It then removes features whose removal costs less than half the gain of the feature
-    added last. Several outputs share one support.
+    Here x_i is a row of the scaled columns, and the row weights w_i sum to one. Each step adds the
+    best feature according to ``criterion`` and refits all coefficients. It then removes features as
+    long as a removal raises the objective by less than half the decrease that was achieved when the
+    current number of features was reached. Several outputs share the selected features.
 
     Parameters
     ----------
@@ -355,19 +365,24 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
         Smooth pointwise loss with second derivatives.
 
         * "auto" or "squared": half the squared error, on targets scaled to mean 0 and variance 1;
-        * "huber" or "quantile": as in :class:`FSARegressor`, on targets scaled in the same way;
+        * "huber" or "quantile": as in :class:`FSARegressor`, but on targets scaled to mean 0 and
+          variance 1;
         * a :class:`Loss` object.
     criterion, delta, epsilon, backward, feature_groups, include, exclude : object
         As in :class:`ForwardBackwardClassifier`.
-    scaling, ridge, fit_intercept : object
+    scaling : {"standardize", "none"}, default "standardize"
         As in :class:`ForwardBackwardClassifier`.
+    ridge : float, default 1e-4
+        Non-negative factor of the ridge penalty.
+    fit_intercept : bool, default True
+        Whether to fit an intercept, which is neither penalised nor dropped.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
         Mask of the selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients of the raw columns; 0 for columns that are not selected.
+        Coefficients of the unscaled columns; 0 for columns that are not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept of each output.
     path_, n_iter_, n_features_in_, feature_names_in_

@@ -30,17 +30,19 @@ _AUTO_C = (
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
-    """Minimax sparse logistic regression for two classes (Tan et al. (2013) [1]_).
+    """Minimax sparse logistic regression for two classes ([1]_).
 
-    The classifier minimises the convex relaxation, eq. (9) of [1]_, of ridge logistic regression on
-    sets d of ``r`` features::
+    The classifier minimises a convex relaxation of the following objective, with d in {0, 1}^p
+    selecting ``r`` of the p columns::
 
         min over d of min over w of  1/2 ||w||^2 + C sum_i s_i ln(1 + exp(-y_i (w * d) . x_i))
 
-    Here s_i are the row weights. The loss is a sum over the rows (not a mean), on standardised
-    columns. A cut is a set of ``r`` features. Algorithm 1 repeatedly adds the cut that violates the
-    minimax problem most, and optimises the weights of all cuts jointly. The columns are read once
-    per cut, which suits data with many more features than rows.
+    Here w are the coefficients, x_i is a row of the scaled columns, y_i = -1 or +1 is its label,
+    and s_i is its weight. The loss is a sum over the rows, not a mean. The relaxation allows d in
+    [0, 1]^p and is solved in its minimax form (eq. (5) of [1]_). A cut is a set of ``r`` features,
+    which defines a constraint. Algorithm 1 of [1]_ repeatedly adds the cut whose constraint is
+    violated most, and jointly optimises the mixture weights of all cuts, whose sum is one. The
+    columns are read once per cut, which suits data with many more features than rows.
 
     Parameters
     ----------
@@ -52,31 +54,35 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         columns with few non-zeros, such as word counts: with a weaker penalty, columns that each
         explain a single row would be selected.
     max_cuts : int, default 10
-        Maximum number T_m of cuts, at least 1.
+        Maximum number of cuts (T_m in [1]_), at least 1.
     n_features_to_select : int or None, default None
-        Number of features to select. A warning is issued if the cuts select fewer features. If
-        None, the cuts determine the number. In this case, ``C="auto"`` stops adding cuts once all
-        training rows are classified correctly.
+        Number of features to select. No more cuts are added once this number is reached, and the
+        weakest features of the last cut are omitted if there are too many. A warning is issued if
+        there are too few. If None, the cuts determine the number. In this case, with ``C="auto"``,
+        no more cuts are added once all training rows are classified correctly.
     retrain_C : float, "auto" or None, default 5.0
-        Positive C of a final ridge logistic regression on the selected features, as in [1]_. If
-        None, the mixture of the cuts is used. "auto" chooses the ridge penalty by the approximate
-        leave-one-out deviance; if X is sparse, the penalty applies to the coefficients of the raw
-        columns.
+        Positive value of C in a final ridge logistic regression on the selected features, as in
+        [1]_. If None, the coefficients of the relaxed problem are used. "auto" chooses the ridge
+        penalty that minimises the approximate leave-one-out deviance; if X is sparse, the penalty
+        applies to the coefficients of the unscaled columns.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which columns are compared and penalised; see :class:`FSAClassifier`.
+        "standardize" scales each column to variance one; "none" divides all columns by the same
+        number.
     fit_intercept : bool, default True
-        Whether to fit an intercept, which is neither shrunk nor dropped.
+        Whether to fit an intercept. It belongs to every cut and is penalised like the coefficients
+        in the relaxed problem, but is not penalised in the final regression.
     solver : {"newton", "smoothing"}, default "newton"
         Solver of the reduced problem over all cuts so far.
 
-        * "newton": Newton's method, with closed-form steps for the mixture;
+        * "newton": Newton's method for the coefficients, alternating with closed-form updates of
+          the mixture weights;
         * "smoothing": smoothing coordinate descent (Algorithms 2 and 3 of [1]_). It converges to
           the same solution, but needs about 1 / tol sweeps and stops after 2000.
     tol : float, default 1e-3
         Positive relative duality gap to which the reduced problems are solved.
     class_weight : dict, "balanced" or None, default None
-        Factor for the row weights of each class. "balanced" gives all classes the same total
-        weight.
+        Factors for the row weights, as ``{label: factor}``. "balanced" gives all classes the same
+        total weight. None means no factors.
 
     Attributes
     ----------
@@ -85,7 +91,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     classes_ : ndarray of shape (2,)
         Class labels in ascending order.
     coef_ : ndarray of shape (1, n_features)
-        Coefficients of the raw columns; 0 for columns that are not selected.
+        Coefficients of the unscaled columns; 0 for columns that are not selected.
     intercept_ : ndarray of shape (1,)
         Intercept of the scores.
     objective_ : ndarray of shape (n_iter_,)
@@ -94,8 +100,10 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         Relative duality gap of the last reduced problem.
     n_iter_ : int
         Number of cuts.
-    n_features_in_, feature_names_in_
-        Number and names of the training columns.
+    n_features_in_ : int
+        Number of training columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Column names of X; only set if X has column names.
 
     References
     ----------
@@ -146,7 +154,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         Returns
         -------
         self
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------

@@ -79,7 +79,8 @@ def greedy_search(
         the objective by at least ``delta``. With the criterion "gradient", it stops when no unit
         has a gradient of at least ``epsilon``.
     backward : bool
-        Whether to take backward steps. False means orthogonal matching pursuit.
+        Whether to take backward steps. Without them, the search with the criterion "gradient" is
+        Forward-gdt or, for the squared loss, orthogonal matching pursuit.
     fixed : sequence of int, default ()
         Units that are always selected, at most ``size``.
 

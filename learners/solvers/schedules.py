@@ -78,25 +78,35 @@ SCHEDULES: dict[str, Callable[[int, int, int, float], np.ndarray]] = {
 class Schedule(BaseEstimator):
     """Annealing schedule, which determines the number of features after each step.
 
-    The speed can be tuned as the nested parameter ``schedule__mu``.
+    The call ``schedule(n_features, k, n_steps)`` returns the number of features after each step. In
+    an estimator with a Schedule, the speed can be tuned as the nested parameter ``schedule__mu``.
 
     Parameters
     ----------
     kind : {"inverse", "inverse_arxiv", "exponential", "linear"}, default "inverse"
-        Type of schedule. "inverse" is eq. (3) of Barbu et al. (2017) [1]_ and reaches k after half
-        of the steps. "inverse_arxiv" is eq. (3) of Barbu et al. (2014) [2]_, which is a different
-        curve. "exponential" drops the same fraction of the features in each step, and "linear"
-        drops the same number.
+        Formula for the number of features after step e, given M features, E steps and the speed mu.
+
+        * "inverse": k + (M - k) max(0, (E - 2 e) / (2 e mu + E)), eq. (3) of [1]_. It reaches k
+          after half of the steps.
+        * "inverse_arxiv": max(k, M / (1 + e mu) - 1 / E), eq. (3) of [2]_. The last step always
+          leaves k features.
+        * "exponential": the same fraction of the features is dropped in each step, until k remain
+          after E / (2 mu) steps.
+        * "linear": the same number of features is dropped in each step, until k remain after E / (2
+          max(mu, 1)) steps.
     mu : float or "auto", default "auto"
         Non-negative speed. A larger value drops more features in the first steps, so the fit is
-        faster, but features are dropped before their coefficients have converged. If mu is 0,
-        "inverse" decreases linearly. "auto" means the default of the estimator: 100 for
-        classification and ranking, 30 for regression, and 0.3 for
-        :class:`StabilizedTruncatedSGDClassifier`. If the object is called directly, "auto" means
-        100.
+        faster, but features are dropped before their coefficients have converged. With mu = 0, the
+        number of features decreases linearly under "inverse". "auto" means the default of the
+        estimator: 100 for classification and ranking, 30 for regression, and 0.3 for
+        :class:`StabilizedTruncatedSGDClassifier`. The first two suit "inverse"; for "exponential"
+        and "linear", a suitable value is about 1. An FSA estimator that is given the name of a
+        schedule instead of an object uses mu = 20 and 500 steps with bounds or monotone responses,
+        and otherwise mu = 20 and 200 steps for more than two classes and at least 400 rows. In a
+        direct call, "auto" means 100.
     n_steps : int, default 100
-        Number of steps of the FSA estimators (E in the paper), at least 1. With more steps, fewer
-        features are dropped at a time, and the fit takes longer.
+        Number of annealing steps of the FSA estimators, at least 1; not used in a direct call. With
+        more steps, fewer features are dropped at a time, and the fit takes longer.
 
     References
     ----------

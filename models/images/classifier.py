@@ -78,8 +78,8 @@ class ImageClassifier(ModelFile):
         labels : sequence of str
             Class of each photograph.
         X : CSR matrix of shape (n_photographs, n_features) or None, default None
-            Columns of the photographs, computed by ``self.features``. None means that the features
-            are fitted to the photographs first.
+            Feature matrix of the photographs, as returned by ``self.features.transform``. If None,
+            the features are first fitted to the photographs.
 
         Returns
         -------
@@ -119,7 +119,8 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         part : {"whole", "heads"}
-            Part of the classifier: for photographs without or with a head box.
+            Part of the classifier: "whole" for photographs without a head box, "heads" for
+            photographs with one.
 
         Returns
         -------
@@ -197,14 +198,15 @@ class ImageClassifier(ModelFile):
         return [str(name) for name in self.features.get_feature_names_out()[self.selected(part)]]
 
     def probabilities(self, X: sp.csr_matrix, part: str = WHOLE) -> np.ndarray:
-        """Compute class probabilities from precomputed columns.
+        """Compute class probabilities from a precomputed feature matrix.
 
         Parameters
         ----------
         X : CSR matrix of shape (n, n_features)
-            Columns of the photographs, computed by ``self.features``.
+            Feature matrix of the photographs, as returned by ``self.features.transform``.
         part : {"whole", "heads"}, default "whole"
-            Part of the classifier: for photographs without or with a head box.
+            Part of the classifier: "whole" for photographs without a head box, "heads" for
+            photographs with one.
 
         Returns
         -------
@@ -326,7 +328,8 @@ class ImageClassifier(ModelFile):
         -------
         tuple of two ndarrays
             Column indices, of shape (m,), and windows, of shape (m, 4), of the m occurrences. A
-            window is given by x and y of its centre, its width and its height, in pixels.
+            window is given by the x and y coordinates of its centre, its width and its height, in
+            pixels.
         """
         return occurrences(self.features, photograph.resized(self.features.side))
 

@@ -65,12 +65,12 @@ class ClassifierSettings:
         check_integer("max_order", self.max_order, 1)
 
     def learn(self, X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray) -> list[Scorer]:
-        """Fit the learner to a matrix of columns.
+        """Fit the learner to a feature matrix.
 
         Parameters
         ----------
         X : CSR or CSC matrix of shape (n_photographs, n_columns)
-            Columns of the photographs. CSC matrices are not copied, but the method "piecewise"
+            Feature matrix, one row per photograph. CSC matrices are not copied, but "piecewise"
             creates a dense copy in float32.
         y : ndarray of shape (n_photographs,), int
             Class indices.

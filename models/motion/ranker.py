@@ -128,7 +128,7 @@ class SegmentationRanker(ModelFile):
     chooser : MotionChooser or None, default None
         Model that chooses the number of motions, learnt by :meth:`fit` if ``mixed`` is given.
     training : dict
-        Description of the training, stored in the header of the model file.
+        Settings and data of the training, stored in the header of the model file.
 
     References
     ----------

@@ -30,7 +30,7 @@ class ActivityModel(ModelFile):
     intercept : ndarray of shape (n_activities,)
         Intercept of each activity.
     training : dict
-        Description of the training.
+        Settings and data of the training, stored in the header of the model file.
     """
 
     KIND: ClassVar[str] = "activity model"

@@ -55,7 +55,7 @@ class TabularModel(ModelFile):
         Name of an offset column, and its link. The column (for "identity") or its logarithm (for
         "log") is added to the scores.
     about : dict, optional
-        Additional JSON values for the file, such as scores and the version of the package.
+        Additional metadata to store in the model file, such as scores; JSON-serialisable.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class TabularModel(ModelFile):
         Parameters
         ----------
         estimator : fitted estimator
-            Selector of this package with ``coef_``, or with ``knots_`` and ``responses_``.
+            Fitted selector that has either ``coef_`` or both ``knots_`` and ``responses_``.
         encoding : TableEncoding or None, default None
             Encoding of the table on which the estimator was fitted. Only the columns that the model
             uses are retained.
@@ -110,7 +110,7 @@ class TabularModel(ModelFile):
             Name and link of the offset column, as in :class:`TabularModel`; required if the
             estimator was fitted with an offset.
         **about
-            Additional JSON values for the file.
+            Additional metadata to store in the model file; JSON-serialisable.
 
         Returns
         -------

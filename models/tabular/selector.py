@@ -148,7 +148,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Parameters
         ----------
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
-            Rows, such as a pandas or Polars DataFrame or a PyArrow table.
+            Training data, such as a pandas or Polars DataFrame or a PyArrow table.
         y : array of shape (n_samples,)
             Target, as numbers or labels. Rows without a target are dropped.
         sample_weight : array of shape (n_samples,) or None, default None
@@ -294,7 +294,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Parameters
         ----------
         folder : path
-            Folder of the report, which is created if necessary.
+            Folder to which the report is written; created if necessary.
 
         Raises
         ------

@@ -52,9 +52,8 @@ def _flipped_logistic_terms(
     clean = (1.0 - 2.0 * flip) * right
     likelihood = flip + clean
     down = (1.0 - right) * clean / likelihood
-    slope = down * w
-    np.multiply(np.maximum(right + right + down - 1.0, MIN_SHARE * right), slope, out=curvature)
-    np.multiply(slope, -y, out=gradient)
+    curvature[:] = np.maximum(right + right + down - 1.0, MIN_SHARE * right) * (down * w)
+    gradient[:] = -(down * w * y)
     return float(-np.vdot(w, np.log(likelihood)))
 
 

@@ -300,8 +300,8 @@ def regrow(
             steep[units] = -1.0
             units = np.concatenate([units, ascending(-steep)[: size - len(units)]])
         else:
-            begins = np.concatenate([[0], np.cumsum(n_columns[units])[:-1]])
-            strength = np.add.reduceat((theta**2).sum(axis=1), begins) / n_columns[units]
+            unit_of = np.repeat(np.arange(len(units)), n_columns[units])
+            strength = np.bincount(unit_of, (theta**2).sum(axis=1)) / n_columns[units]
             if pool.fixed is not None:
                 strength[pool.fixed[units]] = np.inf
             units = units[np.sort(ascending(-strength)[:size])]

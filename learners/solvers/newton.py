@@ -20,8 +20,6 @@ _MAX_PREDICTED_GAIN_RATIO = 2.0
 # The Hessian of sparse columns, which takes ten times as long as the rest of a step, is reused up
 # to this ratio of consecutive predicted gains (heuristic)
 _REUSE_GAIN = 0.1
-# Cosine of consecutive steps from which they count as parallel (heuristic)
-_ALIGNED = 0.99
 _ROUNDING = 1e-15  # rounding error of the gradient, relative to the sum of its terms
 SHRINKAGE = 5e-5  # ridge for comparing supports, also of separable data (heuristic)
 
@@ -237,8 +235,9 @@ def refit(
             while True:
                 if not reuse:
                     hessians = [hessian(problem, A1, product(A1), penalty) for product in products]
-                each = zip(hessians, gradient.T, strict=True)
-                direction = np.array([solve_positive(H, g) for H, g in each]).T
+                direction = np.array(
+                    [solve_positive(H, g) for H, g in zip(hessians, gradient.T, strict=True)]
+                ).T
                 if not reuse or 0.5 * np.vdot(gradient, direction) <= _REUSE_GAIN * expected:
                     break
                 reuse = False
@@ -261,11 +260,11 @@ def refit(
         ):
             break
         move = A1 @ direction
-        # If the curvature is only a bound, convergence is linear, and a secant step is faster
-        overlap, square = np.vdot(last, direction), np.vdot(last, last)
-        aligned = square > overlap > _ALIGNED * np.sqrt(square * np.vdot(direction, direction))
-        step = step / (1.0 - overlap / square) if until_stationary and aligned else 1.0
-        last = direction
+        # If the curvature is only a bound, convergence is linear, and a secant step along parallel
+        # directions is faster
+        overlap, square, last = np.vdot(last, direction), np.vdot(last, last), direction
+        parallel = square > overlap > 0.99 * np.sqrt(square * np.vdot(direction, direction))
+        step = step / (1.0 - overlap / square) if until_stationary and parallel else 1.0
         while True:
             new, new_scores = theta - step * direction[:p], scores - step * move
             new_value, new_residual, new_products = problem.second_order(new_scores, new)

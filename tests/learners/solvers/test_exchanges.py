@@ -19,7 +19,7 @@ from annealed.learners.objective.losses import (
 )
 from annealed.learners.objective.pairwise import PairwiseLogisticLoss
 from annealed.learners.objective.priors import Prior
-from annealed.learners.solvers import exchanges, newton
+from annealed.learners.solvers import exchanges
 from annealed.learners.solvers.annealing import Annealed, anneal
 from annealed.learners.solvers.exchanges import Pool, exchange, exchange_changes, swap
 from annealed.learners.solvers.newton import SupportProblem, fit_at, predicted, refit
@@ -149,23 +149,18 @@ def test_the_start_of_another_support_is_exact_for_quadratic_losses(loss, settin
 
 
 def test_secant_steps_end_slow_convergence(monkeypatch):
-    """The curvature of the Lorenz loss is a bound, so plain steps converge linearly."""
-    problem, Z = _problem(LorenzLoss())
-    counts, fits = [], []
-    plain = SupportProblem.second_order
-    for cosine in (newton._ALIGNED, np.inf):
-        monkeypatch.setattr(newton, "_ALIGNED", cosine)
-        calls = []
-        monkeypatch.setattr(
-            SupportProblem,
-            "second_order",
-            lambda self, *args, calls=calls: calls.append(0) or plain(self, *args),
-        )
+    """The curvature of the Lorenz loss is a bound; plain steps need 50 to 70 evaluations here."""
+    calls, plain = [], SupportProblem.second_order
+    monkeypatch.setattr(
+        SupportProblem, "second_order", lambda *args: calls.append(0) or plain(*args)
+    )
+    for seed in range(4):
+        problem, Z = _problem(LorenzLoss(), seed=seed)
         start = np.zeros((4, 1)), np.zeros(1)
-        fits.append(refit(problem, Z[:, :4], *start, n_iter=500, until_stationary=True).value)
-        counts.append(len(calls))
-    assert counts[0] < 0.8 * counts[1]
-    assert fits[0] <= fits[1] + 1e-15
+        fit = refit(problem, Z[:, :4], *start, n_iter=500, until_stationary=True)
+        gradient = fit.A1[:, :4].T @ fit.residual + problem.penalty_gradient(fit.theta)
+        assert np.abs(gradient).max() < 3e-7
+    assert len(calls) < 4 * 40
 
 
 def test_a_fit_without_hope_is_given_up():

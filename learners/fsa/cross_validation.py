@@ -280,7 +280,6 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         Held-out scores; only available with ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
         Value of the information criterion at each size; only available with ``criterion="ebic"``.
-        It is NaN at size 0.
     calibration_ : tuple of (float, float) or None
         Slope a and flip rate f (estimated fraction of wrong labels) of ``predict_proba``, which
         returns f + (1 - 2 f) / (1 + exp(-a score)) for two classes, and softmax(a scores), with f =
@@ -352,7 +351,6 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
         Held-out scores; only available with ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
         Value of the information criterion at each size; only available with ``criterion="ebic"``.
-        It is NaN at size 0.
     loss_, support_, coef_, intercept_, ridge_, refinement_, alternatives_
         As in :class:`FSARegressor`.
 

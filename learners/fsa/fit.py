@@ -17,7 +17,7 @@ from ..designs import (
     unscaled,
     width_of,
 )
-from ..model_selection.size import deviance
+from ..model_selection.size import deviance, ebic
 from ..objective import Prior, SquaredLoss
 from ..solvers import (
     Annealed,
@@ -145,9 +145,24 @@ def solve_path(
                     along_path=len(states) > 1,
                     previous=previous,
                 )
+            solution.ebic = _information_criterion(problem, solution)
             previous = solution
             solutions.append(solution)
     return solutions
+
+
+def _information_criterion(problem: FitProblem, solution: Solution) -> float:
+    # Centring removes one knot, and multiclass losses remove one class
+    k, width, q = solution.coef.shape
+    degrees = k * max(1, width - 1) * (q - problem.loss.redundant_outputs if q > 1 else q)
+    return ebic(
+        solution.value,
+        problem.n_rows,
+        solution.size,
+        problem.n_units,
+        degrees,
+        unknown_dispersion=problem.loss.unknown_dispersion,
+    )
 
 
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
@@ -204,7 +219,7 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
             ).intercept
     value = loss.value(problem.y, np.broadcast_to(intercept, problem.y.shape), weight)
     nothing, coef = np.zeros(0, int), np.zeros((0, design.width, q))
-    return Solution(
+    solution = Solution(
         nothing,
         coef,
         intercept,
@@ -214,6 +229,8 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
         np.array([value]),
         done=("the best constant",),
     )
+    solution.ebic = _information_criterion(problem, solution)
+    return solution
 
 
 def _start(

@@ -51,10 +51,9 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Mean training loss at each size.
     ebic_ : ndarray of shape (n_sizes,)
         Extended Bayesian information criterion [1]_ at each size. It uses the sum of the sample
-        weights as the number of rows. It is NaN at size 0 and on a path with a single
-        positive size.
+        weights as the number of rows.
     best_size_ : int
-        Size with the lowest ``ebic_``; only meaningful if ``ebic_`` contains no NaN.
+        Size with the lowest ``ebic_``.
     loss_curve_ : ndarray of shape (n_steps,)
         Mean training loss before each annealing step.
     trajectory_ : list of (ndarray, ndarray)

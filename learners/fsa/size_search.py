@@ -10,7 +10,6 @@ from ..model_selection.size import (
     beats_constant,
     choose_size,
     default_sizes,
-    ebic,
     folds_by_content,
 )
 from .fit import best_constant, condensed, size_of, solve_path, solving, training_problems
@@ -66,15 +65,7 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
     design = make_design(
         problem.X, problem.sample_weight, settings.response or "linear", settings.random_state
     )
-    value = best_constant(problem, settings, design).value
-    constant = ebic(
-        value,
-        problem.n_rows,
-        0,
-        problem.n_units,
-        0,
-        unknown_dispersion=problem.loss.unknown_dispersion,
-    )
+    constant = best_constant(problem, settings, design).ebic
     folds = _folds(whole) if by_folds else []
     if folds:
         return _size_by_folds(whole, settings, folds)

@@ -295,13 +295,17 @@ def regrow(
     units, theta, residual = support, fit.theta, fit.residual
     for size in (*range(k + some, widest, some), widest, *range(widest - some, k, -some), k):
         if size > len(units):
-            gradient = pool.Z.T @ residual.astype(pool.Z.dtype)
-            steep = np.add.reduceat((gradient**2).sum(axis=1), pool.offsets[:-1]) / n_columns
+            squares = ((pool.Z.T @ residual.astype(pool.Z.dtype)) ** 2).sum(axis=1)
+            steep = np.add.reduceat(squares, pool.offsets[:-1]) / n_columns
             steep[units] = -1.0
             units = np.concatenate([units, ascending(-steep)[: size - len(units)]])
         else:
-            unit_of = np.repeat(np.arange(len(units)), n_columns[units])
-            strength = np.bincount(unit_of, (theta**2).sum(axis=1)) / n_columns[units]
+            strength = (
+                np.bincount(
+                    np.repeat(np.arange(len(units)), n_columns[units]), (theta**2).sum(axis=1)
+                )
+                / n_columns[units]
+            )
             if pool.fixed is not None:
                 strength[pool.fixed[units]] = np.inf
             units = units[np.sort(ascending(-strength)[:size])]

@@ -303,10 +303,15 @@ def hessian(
 def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
     """Minimise the quadratic model around a fit, over the coefficients of another support."""
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
-    x = np.empty((A1.shape[1], len(fit.intercept)))
-    for q, product in enumerate(fit.hessian_products):
-        slope = A1.T @ (product(fit.scores[:, [q]])[:, 0] - fit.residual[:, q])
-        x[:, q] = solve_positive(hessian(problem, A1, product(A1), penalty), slope)
+    x = np.column_stack(
+        [
+            solve_positive(
+                hessian(problem, A1, product(A1), penalty),
+                A1.T @ (product(fit.scores[:, [q]])[:, 0] - fit.residual[:, q]),
+            )
+            for q, product in enumerate(fit.hessian_products)
+        ]
+    )
     return x[:p], x[p] if problem.fit_intercept else fit.intercept
 
 

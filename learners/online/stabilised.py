@@ -10,18 +10,19 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.optimize import minimize
 
-from ..common.validation import (
+from ..compilation import writable
+from ..objective.losses import get_loss
+from ..parameters import (
     check_choice,
     check_integer,
     check_jobs,
     check_parameters,
     check_real,
+    estimator,
     resolve_n_features,
 )
-from ..compilation import writable
-from ..objective.losses import Loss, get_loss
 from ..solvers import Schedule, as_schedule, step_counts, strongest
-from ..types import ClassWeight, Matrix, Seed
+from ..types import Matrix
 from .base import OnlineClassifier
 from .kernels import Counts, Paths, Rows, stabilised_stage
 
@@ -139,7 +140,7 @@ def _gather(counts: list[Counts]) -> None:
         other.bursts[:] = 0
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     """Linear classifier trained by SGD that permanently drops unstable features [1]_.
 
@@ -246,7 +247,6 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     _mu = 0.3
 
     n_features_to_select: int | float = field(default=0.1, kw_only=False)
-    loss: str | Loss = "hinge"
     selection: str = "annealed"
     threshold: float = 0.7
     schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "inverse"
@@ -260,12 +260,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     min_bursts: int = 0
     n_stages: int = 100
     refit: float | None = None
-    fit_intercept: bool = True
-    max_iter: int = 20
-    class_weight: ClassWeight = None
-    random_state: Seed = None
     n_jobs: int | None = None
-    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -3,15 +3,14 @@
 See chapter 3 of Ma (thesis).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from ..common.validation import check_integer, check_real
 from ..compilation import writable
-from ..objective.losses import Loss
-from ..types import ClassWeight, Matrix, Seed
+from ..parameters import check_integer, check_real, estimator
+from ..types import Matrix
 from .base import OnlineClassifier
 from .kernels import Rows, Threshold, rda_pass, thresholded_pass
 
@@ -65,7 +64,7 @@ class SoftThresholdClassifier(OnlineClassifier):
         return np.sign(state["w"]) * np.maximum(np.abs(state["w"]) - missed, 0.0), state["b"]
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class TruncatedGradientClassifier(SoftThresholdClassifier):
     """Linear classifier trained by truncated gradient descent: SGD with periodic soft-thresholding.
 
@@ -89,12 +88,12 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
         Positive step size, which is divided by the mean squared Euclidean norm of the rows.
     burst_size : int, default 5
         Number K of rows between soft-thresholding steps, at least 1.
+    shuffle : bool, default True
+        Whether to shuffle the rows before every pass of ``fit``.
     fit_intercept : bool, default True
         Whether to fit an intercept, which is not penalised.
     max_iter : int, default 20
         Number of passes over the rows in ``fit``, at least 1.
-    shuffle : bool, default True
-        Whether to shuffle the rows before every pass of ``fit``.
     class_weight : dict, "balanced" or None, default None
         Factors for the row weights, as ``{label: factor}``. "balanced", for ``fit`` only, gives all
         classes the same total weight. None means no factors.
@@ -135,15 +134,9 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     """
 
     gravity: float = field(default=1e-4, kw_only=False)
-    loss: str | Loss = "hinge"
     learning_rate: float = 0.3
     burst_size: int = 5
-    fit_intercept: bool = True
-    max_iter: int = 20
     shuffle: bool = True
-    class_weight: ClassWeight = None
-    random_state: Seed = None
-    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -156,7 +149,7 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
         return Threshold(int(self.burst_size), float(self.gravity), -1.0)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class FOBOSClassifier(SoftThresholdClassifier):
     """Linear classifier trained by forward-backward splitting: SGD with soft-thresholding.
 
@@ -177,7 +170,7 @@ class FOBOSClassifier(SoftThresholdClassifier):
     learning_rate : float, default 1.0
         Positive learning rate. The step size at row t is ``learning_rate / sqrt(t)``, divided by
         the mean squared Euclidean norm of the rows.
-    fit_intercept, max_iter, shuffle, class_weight, random_state, verbose : object
+    shuffle, fit_intercept, max_iter, class_weight, random_state, verbose : object
         As in :class:`TruncatedGradientClassifier`.
 
     Attributes
@@ -203,14 +196,8 @@ class FOBOSClassifier(SoftThresholdClassifier):
     """
 
     penalty: float = field(default=1e-3, kw_only=False)
-    loss: str | Loss = "hinge"
     learning_rate: float = 1.0
-    fit_intercept: bool = True
-    max_iter: int = 20
     shuffle: bool = True
-    class_weight: ClassWeight = None
-    random_state: Seed = None
-    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -222,7 +209,7 @@ class FOBOSClassifier(SoftThresholdClassifier):
         return Threshold(1, 1.0, float(self.penalty))
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class RDAClassifier(SoftThresholdClassifier):
     """Linear classifier trained by regularised dual averaging with an l1 penalty.
 
@@ -247,7 +234,7 @@ class RDAClassifier(SoftThresholdClassifier):
         norm of the rows. Smaller values give larger steps.
     rho : float, default 0.005
         Non-negative strength of the additional l1 penalty, which decreases with the number of rows.
-    fit_intercept, max_iter, shuffle, class_weight, random_state, verbose : object
+    shuffle, fit_intercept, max_iter, class_weight, random_state, verbose : object
         As in :class:`TruncatedGradientClassifier`.
 
     Attributes
@@ -273,15 +260,9 @@ class RDAClassifier(SoftThresholdClassifier):
     """
 
     penalty: float = field(default=1e-3, kw_only=False)
-    loss: str | Loss = "hinge"
     gamma: float = 1.0
     rho: float = 0.005
-    fit_intercept: bool = True
-    max_iter: int = 20
     shuffle: bool = True
-    class_weight: ClassWeight = None
-    random_state: Seed = None
-    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

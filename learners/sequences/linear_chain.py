@@ -1,7 +1,7 @@
 """Linear-chain conditional random field, and the base class of the sequence estimators."""
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,16 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..common import (
     SparseInputMixin,
-    check_choice,
     check_finite,
-    check_integer,
-    check_real,
     check_sample_weight,
     check_squares,
     class_codes,
     validated,
 )
 from ..objective.chain import ChainLoss, chain_terms
+from ..parameters import check_choice, check_integer, check_real, estimator
 from ..sklearn_bases import BaseEstimator, ClassifierMixin
 from ..types import ArrayLike, Matrix
 from .problem import ChainFit, ChainProblem, minimise
@@ -133,6 +131,7 @@ def _short(values: np.ndarray) -> str:
     return str(text) if len(str(text)) < 60 else str(text)[:57] + "..."
 
 
+@estimator
 class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     """Base class for the sequence estimators; a subclass implements ``_fit_problem``."""
 
@@ -142,11 +141,11 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     __metadata_request__predict_proba = {"sequence": True}  # noqa: RUF012
     __metadata_request__score = {"sequence": True}  # noqa: RUF012
 
-    ridge: float
-    fit_transitions: bool
-    fit_intercept: bool
-    max_iter: int
-    tol: float
+    ridge: float = 2.0
+    fit_transitions: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-9
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         raise NotImplementedError
@@ -369,7 +368,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         )
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class LinearChainCRF(BaseCRF):
     """Linear-chain conditional random field, which labels each row given all rows of its sequence.
 
@@ -444,10 +443,6 @@ class LinearChainCRF(BaseCRF):
     """
 
     ridge: float = field(default=2.0, kw_only=False)
-    fit_transitions: bool = True
-    fit_intercept: bool = True
-    max_iter: int = 1000
-    tol: float = 1e-9
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         self._store(minimise(problem, tol=self.tol, max_iter=self.max_iter))

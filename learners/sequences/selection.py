@@ -1,18 +1,18 @@
 """Conditional random fields with feature selection by forward-backward search or annealing."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from ..common import (
-    SupportMixin,
+from ..common import SupportMixin, group_codes
+from ..parameters import (
     check_choice,
     check_greedy,
     check_integer,
     check_parameters,
-    group_codes,
+    estimator,
     resolve_n_features,
 )
 from ..solvers import Schedule, Step, as_schedule, greedy_search, step_counts, strongest
@@ -24,7 +24,7 @@ from .units import UnitModel, exchange
 _MAX_CUTS = 60  # number of cuts above which several units are dropped at a time (heuristic)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class SelectingCRF(SupportMixin, BaseCRF):
     """Base class for conditional random fields that select columns or groups of columns."""
 
@@ -67,7 +67,7 @@ class SelectingCRF(SupportMixin, BaseCRF):
         self.coef_ = np.ascontiguousarray(model.coef().T)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class ForwardBackwardCRF(SelectingCRF):
     """Sparse linear-chain CRF whose columns are selected by forward-backward greedy search [2]_.
 
@@ -164,11 +164,6 @@ class ForwardBackwardCRF(SelectingCRF):
     delta: float | None = None
     epsilon: float | None = None
     per_class: bool = False
-    ridge: float = 2.0
-    fit_transitions: bool = True
-    fit_intercept: bool = True
-    max_iter: int = 1000
-    tol: float = 1e-9
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -186,7 +181,7 @@ class ForwardBackwardCRF(SelectingCRF):
         return model, path
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class FSACRF(SelectingCRF):
     """Sparse linear-chain CRF whose columns are selected by annealing [2]_.
 
@@ -270,11 +265,6 @@ class FSACRF(SelectingCRF):
     n_steps: int | None = None
     steps_per_cut: int = 1000
     polish: str | None = "swap"
-    ridge: float = 2.0
-    fit_transitions: bool = True
-    fit_intercept: bool = True
-    max_iter: int = 1000
-    tol: float = 1e-9
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

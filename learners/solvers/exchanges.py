@@ -280,8 +280,7 @@ def regrow(
 
     Units are added a few at a time in the order of their gradients, and removed at the same rate.
     This escapes local optima that no single exchange can leave. If many selected units are wrong, a
-    single correct unit hardly decreases the objective. Between the support, the largest size and
-    the last, the quadratic model around the previous fit replaces the objective.
+    single correct unit hardly decreases the objective.
 
     Returns
     -------
@@ -292,33 +291,26 @@ def regrow(
     """
     k, some, n_columns = len(support), max(1, len(support) // 8), np.diff(pool.offsets)
     widest = min(2 * k, len(n_columns))
-    units, theta, residual = support, fit.theta, fit.residual
+    units = support
     for size in (*range(k + some, widest, some), widest, *range(widest - some, k, -some), k):
         if size > len(units):
-            squares = ((pool.Z.T @ residual.astype(pool.Z.dtype)) ** 2).sum(axis=1)
-            steep = np.add.reduceat(squares, pool.offsets[:-1]) / n_columns
+            gradient = pool.Z.T @ fit.residual.astype(pool.Z.dtype)
+            steep = np.add.reduceat((gradient**2).sum(axis=1), pool.offsets[:-1]) / n_columns
             steep[units] = -1.0
-            units = np.concatenate([units, ascending(-steep)[: size - len(units)]])
+            new = np.concatenate([units, ascending(-steep)[: size - len(units)]])
         else:
-            strength = (
-                np.bincount(
-                    np.repeat(np.arange(len(units)), n_columns[units]), (theta**2).sum(axis=1)
-                )
-                / n_columns[units]
-            )
+            begins = np.concatenate([[0], np.cumsum(n_columns[units])[:-1]])
+            strength = np.add.reduceat((fit.theta**2).sum(axis=1), begins) / n_columns[units]
             if pool.fixed is not None:
                 strength[pool.fixed[units]] = np.inf
-            units = units[np.sort(ascending(-strength)[:size])]
-        A = pool.matrix_of(units)
-        theta, intercept = predicted(problem, A, fit)
-        if size in (widest, k):
-            fit = refit(problem, A, theta, intercept, n_iter=2 if size > k else 30)
-            theta = fit.theta
-        else:
-            moved = A @ theta + intercept - fit.scores
-            residual = fit.residual + np.hstack(
-                [product(moved[:, [q]]) for q, product in enumerate(fit.hessian_products)]
-            )
+            new = units[np.sort(ascending(-strength)[:size])]
+        theta = np.zeros((pool.Z.shape[1], fit.theta.shape[1]))
+        theta[pool.columns_of(units)] = fit.theta
+        units, theta = new, theta[pool.columns_of(new)]  # zero for new units
+        # Two Newton steps suffice until the last size, since the next units change all
+        # coefficients. With a single step, fewer true features are found.
+        n_iter = 2 if size > k else 30
+        fit = refit(problem, pool.matrix_of(units), theta, fit.intercept, n_iter=n_iter)
     return units, fit
 
 

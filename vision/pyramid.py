@@ -71,7 +71,7 @@ class Level:
         x, y : int
             Upper left pixel. Border pixels are repeated outside the level.
         width, height : int
-            Sides of the rectangle.
+            Size of the rectangle in pixels.
 
         Returns
         -------

@@ -291,8 +291,8 @@ class SDist(
     def interactions_(self) -> list[str]:
         """Names of the products in the metric, in descending order of importance.
 
-        The importance of product j is its contribution to the mean squared distance: W_jj times its
-        variance.
+        The importance of product j is its contribution to the mean squared distance: its variance
+        times entry (j, j) of the matrix W of the metric.
         """
         check_is_fitted(self)
         names = feature_names(self)

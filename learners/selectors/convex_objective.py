@@ -27,9 +27,9 @@ class SparseMinimum(NamedTuple):
     value : float
         Objective at the minimiser.
     path : list of (action, feature, objective, size)
-        Steps of the search, as named tuples: the ``action`` ("enter" or "leave"); the ``feature``,
-        which is a coordinate; the ``objective`` after the refit; and the ``size``, the number of
-        selected coordinates.
+        Steps of the search, as named tuples with the fields ``action`` ("enter" or "leave"),
+        ``feature`` (index of the coordinate), ``objective`` (after the refit) and ``size`` (number
+        of selected coordinates).
     """
 
     coef: np.ndarray

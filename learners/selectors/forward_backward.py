@@ -314,9 +314,10 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept of each output.
     path_ : list of (action, feature, objective, size)
-        Steps of the search, as named tuples: the ``action`` ("enter" or "leave"); the ``feature``
-        or the group, where groups are numbered from 0 in the order of their first columns; the
-        ``objective`` after the refit; and the ``size``, the number of selected features or groups.
+        Steps of the search, as named tuples with the fields ``action`` ("enter" or "leave"),
+        ``feature`` (index of the feature or of the group; groups are numbered from 0 in the order
+        of their first columns), ``objective`` (after the refit) and ``size`` (number of selected
+        features or groups).
     n_iter_ : int
         Number of forward and backward steps.
     n_features_in_ : int

@@ -125,10 +125,10 @@ class ForwardBackwardCRF(SelectingCRF):
         Labels of the selected groups in the order of their first columns. Without groups, indices
         of the selected columns.
     path_ : list of (action, feature, objective, size)
-        Steps of the search, as named tuples: the ``action`` ("enter" or "leave"); the ``feature``
-        or the group, where groups are numbered from 0 in the order of their first columns; the
-        ``objective`` after the refit (NaN if not computed); and the ``size``, the number of
-        selected units.
+        Steps of the search, as named tuples with the fields ``action`` ("enter" or "leave"),
+        ``feature`` (index of the feature or of the group; groups are numbered from 0 in the order
+        of their first columns), ``objective`` (after the refit; NaN if not computed) and ``size``
+        (number of selected units).
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 

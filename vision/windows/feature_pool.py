@@ -302,7 +302,7 @@ class FeaturePool:
         features : array_like of shape (n, 8), int
             Features, one per row, in the format of :attr:`FeaturePool.features`.
         responses : Responses
-            Responses to these features, with one output.
+            Response functions of these features, for a single output.
         intercept : float
             Intercept of the model.
         thresholds : array_like of shape (n,), optional

@@ -402,10 +402,12 @@ class InstanceFinder:
             total[i] += self.classifier.score(shape[1])
             if total[i] >= _CLEAR:
                 at = self.regressor.align(shape[0])
-                objects[i, :2] = at.translation.real, at.translation.imag
-                objects[i, 3] = reference_length / at.reference_length
-        likely = np.argsort(-total)[: 2 * MAX_INSTANCES]
-        likely = likely[total[likely] >= min_score]
+                objects[i, [0, 1, 3]] = (
+                    at.translation.real,
+                    at.translation.imag,
+                    reference_length / at.reference_length,
+                )
+        likely = [i for i in np.argsort(-total)[: 2 * MAX_INSTANCES] if total[i] >= min_score]
         near = abs(centres[:, None] - centres[likely]) <= lengths[likely]
         parts = near & (total[likely] >= _CLEAR) & (total[:, None] < total[likely])
         return objects[near.any(axis=1) & ~parts.any(axis=1)]
@@ -467,8 +469,12 @@ class InstanceFinder:
         assembled = self.assembler.assemble(
             candidates, assembly or self.assembly, max_instances, min_support
         )
-        whole = self.assembler.whole_objects(maxima, reference_length)
-        for hypothesis in self.with_whole(assembled, whole, max_instances, min_support):
+        for hypothesis in self.with_whole(
+            assembled,
+            self.assembler.whole_objects(maxima, reference_length),
+            max_instances,
+            min_support,
+        ):
             if any(
                 is_same_instance(
                     hypothesis.points[:n], self._anchors_of(instance), instance.reference_length

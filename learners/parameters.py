@@ -1,12 +1,39 @@
-"""Validation of parameters, with one-line error messages; scikit-learn is not imported."""
+"""Declaration and validation of parameters; scikit-learn is not imported."""
 
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from inspect import Parameter, signature
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform
 
 from .compilation import all_threads
+
+Estimator = TypeVar("Estimator")
+# Parameters that most estimators share, in their order
+_SHARED = (
+    *("ridge", "fit_transitions", "fit_intercept", "max_iter", "tol"),
+    *("class_weight", "random_state", "n_jobs", "verbose"),
+)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+def estimator(cls: type[Estimator]) -> type[Estimator]:
+    """Turn the annotated attributes of a class and its bases into keyword parameters.
+
+    A dataclass has the parameters of its bases first. Here, the shared ones come last, so that
+    they have the same order in each estimator, whether or not they are inherited.
+    """
+    made: Any = dataclass(eq=False, repr=False, kw_only=True)(cls)
+    place = {name: number for number, name in enumerate(_SHARED, 1)}
+    constructor = signature(made.__init__)
+    ordered = sorted(
+        constructor.parameters.values(),
+        key=lambda p: place.get(p.name, 0) if p.kind is Parameter.KEYWORD_ONLY else 0,
+    )
+    made.__init__.__signature__ = constructor.replace(parameters=ordered)
+    return made
 
 
 def n_threads(n_jobs: int | None) -> int:

@@ -27,6 +27,7 @@ from .chains import (
     empty_gram,
     propose,
     refresh,
+    replace_atom,
     run_chain,
 )
 
@@ -64,10 +65,7 @@ def _fill(
             rng,
         )
         if possible:
-            atoms.columns[size, :n] = columns[:n]
-            atoms.omega[size, :n] = omega[:n]
-            atoms.length[size] = n
-            size += 1
+            size = replace_atom(atoms, size, -1, n, columns, omega)
 
 
 @jit

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,8 +26,9 @@ from ..common import (
 from ..compilation import VALUES_PER_ROW, problem_size
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
+from ..parameters import estimator
 from ..sklearn_bases import BaseEstimator, SelectorMixin
-from ..types import ArrayLike, Matrix, Seed
+from ..types import ArrayLike, ClassWeight, Matrix, Seed
 from .kernels import Descent
 
 # Warn if the column means account for this fraction of the mean squared row length, as estimated
@@ -56,14 +57,8 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
     ValueError
         If the loss has no compiled form.
     """
-    known = (
-        loss
-        if isinstance(loss, Loss)
-        else LOSSES[loss]()
-        if isinstance(loss, str) and loss in LOSSES
-        else None
-    )
-    code = None if known is None else known.kernel_code
+    known = LOSSES[loss]() if isinstance(loss, str) and loss in LOSSES else loss
+    code = known.kernel_code if isinstance(known, Loss) else None
     if code is None:
         raise ValueError(
             f"loss={loss!r} is not valid; expected one of {sorted(losses_for('online'))} or the "
@@ -72,6 +67,7 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
     return code
 
 
+@estimator
 class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator):
     """Base class for the online learners, with label encoding, row weights and prediction.
 
@@ -80,15 +76,15 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
     two classes, there is one state per class (one-vs-rest).
     """
 
-    loss: str | Loss
-    fit_intercept: bool
-    max_iter: int
-    random_state: Seed
-    verbose: bool
-    _new_state: Callable[..., Any]
-    _learn: Callable[..., None]
-    _weights: Callable[..., tuple[np.ndarray, float]]
-    _row_length: Any  # mean squared row length; None before the first row
+    loss: str | Loss = "hinge"
+    fit_intercept: bool = True
+    max_iter: int = 20
+    class_weight: ClassWeight = None
+    random_state: Seed = None
+    verbose: bool = False
+    _new_state: ClassVar[Callable[..., Any]]
+    _learn: ClassVar[Callable[..., None]]
+    _weights: ClassVar[Callable[..., tuple[np.ndarray, float]]]
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the rows in ``max_iter`` passes.
@@ -104,8 +100,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
         Returns
         -------
-        OnlineClassifier
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -143,8 +139,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
         Returns
         -------
-        OnlineClassifier
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -175,7 +171,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
     def _begin(self, n_features: int) -> None:
         self._rng = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
-        self._row_length = None
+        self._row_length: Any = None  # mean squared row length, None before the first row
         self._first_rows: tuple[int, np.ndarray, float] | None = (0, np.zeros(n_features), 0.0)
         n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
         self._states = [self._new_state(n_features, self._rng) for _ in range(n_problems)]
@@ -264,7 +260,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
+            Rows for which to predict probabilities.
 
         Returns
         -------

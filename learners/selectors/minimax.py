@@ -154,7 +154,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         Returns
         -------
         self
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """Linear-chain conditional random field, and the base class of the sequence estimators."""
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,16 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..common import (
     SparseInputMixin,
-    check_choice,
     check_finite,
-    check_integer,
-    check_real,
     check_sample_weight,
     check_squares,
     class_codes,
     validated,
 )
 from ..objective.chain import ChainLoss, chain_terms
+from ..parameters import check_choice, check_integer, check_real, estimator
 from ..sklearn_bases import BaseEstimator, ClassifierMixin
 from ..types import ArrayLike, Matrix
 from .problem import ChainFit, ChainProblem, minimise
@@ -133,6 +131,7 @@ def _short(values: np.ndarray) -> str:
     return str(text) if len(str(text)) < 60 else str(text)[:57] + "..."
 
 
+@estimator
 class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     """Base class for the sequence estimators; a subclass implements ``_fit_problem``."""
 
@@ -142,11 +141,11 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     __metadata_request__predict_proba = {"sequence": True}  # noqa: RUF012
     __metadata_request__score = {"sequence": True}  # noqa: RUF012
 
-    ridge: float
-    fit_transitions: bool
-    fit_intercept: bool
-    max_iter: int
-    tol: float
+    ridge: float = 2.0
+    fit_transitions: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-9
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         raise NotImplementedError
@@ -181,12 +180,12 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
             Sequence ID of each row, as an alternative to ``lengths``. The rows of a sequence must
             be in order, but rows of other sequences may lie between them.
         sample_weight : array of shape (n_rows,) or None, default None
-            Row weights, which must be equal within a sequence.
+            Row weights, which must be equal within a sequence. None means equal weights.
 
         Returns
         -------
-        BaseCRF
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -369,16 +368,17 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         )
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class LinearChainCRF(BaseCRF):
     """Linear-chain conditional random field, which labels each row given all rows of its sequence.
 
-    The model is that of Lafferty et al. (2001) [1]_. L-BFGS minimises the same convex objective as
-    crfsuite with all possible states and transitions::
+    The model is that of Lafferty et al. (2001) [1]_. L-BFGS minimises the convex objective::
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 
-    Here w is the weight of a sequence. The intercept is not penalised.
+    Here w is the weight of a sequence. The intercepts are not penalised. Without intercepts, the
+    objective is that of crfsuite with the options ``feature.possible_states`` and
+    ``feature.possible_transitions``.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ class LinearChainCRF(BaseCRF):
         Whether to fit transition scores. Without them, the model is a logistic regression on single
         rows.
     fit_intercept : bool, default True
-        Whether to fit an intercept for each class. Intercepts are not shrunk.
+        Whether to fit an intercept for each class, which is not penalised.
     max_iter : int, default 1000
         Maximum number of L-BFGS iterations, at least 1.
     tol : float, default 1e-9
@@ -418,9 +418,10 @@ class LinearChainCRF(BaseCRF):
 
     Notes
     -----
-    With scikit-learn's metadata routing enabled, cross-validation passes ``sequence`` to ``fit``
-    and ``score``. An example with one fold per day is ``cross_validate(model, X, y,
-    params={"sequence": days, "groups": days}, cv=LeaveOneGroupOut())``.
+    If scikit-learn's metadata routing is enabled, cross-validation passes ``sequence`` (sequence ID
+    of each row, as an alternative to ``lengths``) to ``fit`` and ``score``. For example,
+    ``cross_validate(model, X, y, params={"sequence": days, "groups": days},
+    cv=LeaveOneGroupOut())`` uses one fold per day.
 
     References
     ----------
@@ -442,10 +443,6 @@ class LinearChainCRF(BaseCRF):
     """
 
     ridge: float = field(default=2.0, kw_only=False)
-    fit_transitions: bool = True
-    fit_intercept: bool = True
-    max_iter: int = 1000
-    tol: float = 1e-9
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         self._store(minimise(problem, tol=self.tol, max_iter=self.max_iter))

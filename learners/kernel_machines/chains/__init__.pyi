@@ -4,7 +4,15 @@ from .atoms import AtomPrior, Atoms, empty_atoms
 from .diagnostics import effective_sample_size, r_hat
 from .gram import atom_features, empty_gram, refresh
 from .moves import BIRTH, COLUMN, GROW, NAMES, NEIGHBOUR, SHRINK, WALK, propose
-from .sampler import GAUSSIAN, LOGISTIC, Chain, ChainSamples, empty_samples, run_chain
+from .sampler import (
+    GAUSSIAN,
+    LOGISTIC,
+    Chain,
+    ChainSamples,
+    empty_samples,
+    replace_atom,
+    run_chain,
+)
 from .screening import Table, screen
 
 __all__ = [
@@ -30,6 +38,7 @@ __all__ = [
     "propose",
     "r_hat",
     "refresh",
+    "replace_atom",
     "run_chain",
     "screen",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...messages import plain
 from ..encoding import DATE, NUMBER, as_words, days, logarithm, to_numbers
 
 TEXT = "text"  # kind of a cell that is neither a number nor a date (days since 1970-01-01)
@@ -88,15 +89,17 @@ class Formula:
 
     def record(self) -> dict[str, Any]:
         """Return the formula in the JSON format described in docs/export.md; NaN becomes None."""
-        return {
-            "format": "annealed formula",
-            "version": 1,
-            "columns": _plain(self.columns),
-            "outputs": _plain(self.outputs),
-            "classes": _plain(self.classes),
-            "stages": _plain(self.stages),
-            "results": _plain(self.results),
-        }
+        return plain(
+            {
+                "format": "annealed formula",
+                "version": 1,
+                "columns": self.columns,
+                "outputs": self.outputs,
+                "classes": self.classes,
+                "stages": self.stages,
+                "results": self.results,
+            }
+        )
 
 
 # Symbols shared by the formulas of programs, databases and spreadsheets.
@@ -164,11 +167,3 @@ class Printer:
                 return self.cells[column]
             return self.symbols[op](self.cells[column], *map(self.literal, rest))
         return self.symbols[op](*(operands if op == "label" else map(self, operands)))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return None if isinstance(value, float) and value != value else value

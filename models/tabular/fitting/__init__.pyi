@@ -4,6 +4,7 @@ from .frames import (
     check_names,
     labels_of,
     offset_of,
+    read_target,
     rows_with_target,
     table_from_frame,
     target_of,
@@ -12,7 +13,7 @@ from .frames import (
 )
 from .options import Note, SelectionOptions, SelectionParameters
 from .selection import N_HALVES, Selection, select_table, shown
-from .table import LARGE, MAX_ROWS, Table, by_reason, encode_matrix, is_precise, read_target
+from .table import LARGE, MAX_ROWS, Table, by_reason, encode_matrix, is_precise
 from .validation import Progress, fitted
 
 __all__ = [

@@ -1,15 +1,36 @@
 """Encoding of data frames and their targets as tables."""
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ...messages import first_of, suggestion
-from ..encoding import TableEncoding, as_words, days, offsets, to_numbers
+from ..encoding import (
+    BLOCK,
+    NUMBER,
+    WITH_THOUSANDS,
+    TableEncoding,
+    as_words,
+    days,
+    offsets,
+    to_numbers,
+)
 from .leaks import gap_leaks
 from .options import SelectionOptions
-from .table import KINDS, Table, encode_frame, numbers_rows, read_target, skewed_columns
+from .table import KINDS, MAX_ROWS, MOSTLY, Table, encode_frame
+
+_ID = re.compile(
+    r"|unnamed: \d+|index|id|obs|observation"
+    r"|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id",
+    re.IGNORECASE,
+)
+# minimum skewness of positive numbers that are replaced by logarithms, and the maximum fraction of
+# it that the logarithms may retain (heuristic)
+_SKEWED, _LESS = 2.0, 0.5
+_MIN_SKEWED = 50  # minimum rows; with fewer, a single number determines the skewness
 
 
 def table_from_frame(
@@ -216,3 +237,117 @@ def usable(table: Table) -> Table:
             f"({'; '.join(table.notes) or 'the table has no other columns'})"
         )
     return table
+
+
+def numbers_rows(frame: pd.DataFrame) -> list[Any]:
+    """Return the names of the columns that seem to identify the rows.
+
+    Their values are distinct integers. In addition, the column has a name such as ``id``, or
+    contains consecutive numbers and is the first column, or the integers are too large for double
+    precision.
+    """
+    return [
+        name
+        for name, dtype in zip(frame.columns, frame.dtypes)
+        if dtype.kind
+        in ("iuf" if name == frame.columns[0] or _ID.fullmatch(str(name).strip()) else "iu")
+        and _numbers_rows(frame[name], name == frame.columns[0])
+    ]
+
+
+def _numbers_rows(values: pd.Series, first: bool) -> bool:
+    named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
+    present = values.dropna()
+    if not len(present) or (present == np.inf).any():
+        return False
+    counts = (
+        first
+        and len(present) == len(values) >= 10
+        and present.iloc[0] in (0, 1)
+        and bool((present.diff().iloc[1:] == 1).all())
+    )
+    large = (
+        kind in "iu"
+        and len(present) >= 10
+        and max(abs(int(present.min())), abs(int(present.max()))) >= 2**53
+    )
+    return (
+        (named or counts or large) and present.is_unique and not (present != present.round()).any()
+    )
+
+
+def read_target(values: pd.Series) -> np.ndarray:
+    """Convert a target to labels or numbers; empty cells become None or NaN.
+
+    Raises
+    ------
+    ValueError
+        If the target contains dates, complex numbers or infinity, or is mostly numeric with a few
+        non-numeric cells.
+    """
+    if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_complex_dtype(
+        values.dtype
+    ):
+        raise ValueError(
+            f"the target {values.name!r} has dtype {values.dtype}; expected numbers or labels"
+        )
+    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.isinf(numbers).any():
+            raise ValueError(
+                f"the target {values.name!r} contains infinity in row "
+                f"{np.flatnonzero(np.isinf(numbers))[0] + 1}; expected finite numbers"
+            )
+        return numbers
+    words = as_words(values)
+    present = np.array([word is not None for word in words], bool)
+    if present.any() and any(WITH_THOUSANDS.fullmatch(word) for word in words[present]):
+        numbers = to_numbers(values)
+        if not np.isnan(numbers[present]).any():
+            return numbers
+    bad = (
+        present & pd.isna(pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")).to_numpy()
+    )
+    if bad.any() and bad.sum() <= (1.0 - MOSTLY) * present.sum():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"{bad.sum()} of {present.sum()} cells of the target {values.name!r} "
+            f"{'is not a number' if bad.sum() == 1 else 'are not numbers'}, such as "
+            f"{words[row]!r} in row {row + 1}; correct these cells or leave them empty"
+        )
+    some = pd.Series(words[present][:100], dtype=object)
+    if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():
+        raise ValueError(
+            f"the target {values.name!r} contains dates such as {some.iloc[0]!r}; "
+            "expected numbers or labels"
+        )
+    return words
+
+
+def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
+    """Return the names of columns of skewed positive numbers with much less skewed logarithms.
+
+    The skewness is estimated from at most ``MAX_ROWS`` rows.
+    """
+    if len(X) < _MIN_SKEWED:
+        return ()
+    numbers = np.isin(
+        encoding.groups, [i for i, column in enumerate(encoding.columns) if column.kind == NUMBER]
+    )
+    places, step, skewed = (
+        np.flatnonzero(numbers & (X.min(axis=0) > 0)),
+        -(-len(X) // MAX_ROWS),
+        set[int](),
+    )
+    n_together = max(1, BLOCK // len(X))
+    for start in range(0, len(places), n_together):
+        part = places[start : start + n_together]
+        x = X[::step, part].astype(np.float64)
+        raw, log = _skewness(x), _skewness(np.log(x))
+        skewed.update(encoding.groups[part[(raw > _SKEWED) & (np.abs(log) < _LESS * raw)]].tolist())
+    return tuple(encoding.columns[number].name for number in sorted(skewed))
+
+
+def _skewness(X: np.ndarray) -> np.ndarray:
+    Z = X - X.mean(axis=0)
+    return (Z**3).mean(axis=0) / np.maximum((Z**2).mean(axis=0) ** 1.5, 1e-300)

@@ -15,7 +15,15 @@ from ..encoding import CATEGORY, DATE, LOGARITHM, RANK, ColumnEncoding
 from ..model import TabularModel
 from .leaks import leaks, test_rows_notes
 from .options import Note, SelectionOptions
-from .settings import make_model, units_of
+from .refits import costs, interaction
+from .settings import (
+    check_target,
+    classes_of_one_row,
+    guess_task,
+    make_model,
+    task_note,
+    units_of,
+)
 from .table import Table
 from .validation import (
     HeldOut,
@@ -23,10 +31,8 @@ from .validation import (
     Splits,
     Validation,
     check_score,
-    costs,
     fitted,
     folds,
-    interaction,
     measures,
     validate,
 )
@@ -36,7 +42,6 @@ N_HALVES = 20  # random halves of the rows that measure the stability of a colum
 MAX_SIZES = {"linear": 50, "piecewise": 20}
 _MAX_ALTERNATIVES = 3
 _PLAIN = SelectionOptions()
-MAX_CLASSES = 10  # maximum number of distinct integers that are treated as classes
 
 
 @dataclass
@@ -58,7 +63,7 @@ class Selection:
         random halves of the rows for which the column is selected), ``levels`` (contribution of
         each level, for categorical columns) or ``curve`` (response curve, for numeric columns),
         ``distribution`` (histogram, for columns of numbers or dates), ``alternatives`` (columns
-        that could replace it) and, in a report, ``cost`` (see :func:`.validation.costs`).
+        that could replace it) and, in a report, ``cost`` (see :func:`.refits.costs`).
     validation : Validation
         Cross-validation results.
     kappa : float or None
@@ -77,7 +82,7 @@ class Selection:
     certainty : dict
         Statistical guarantees; see :mod:`.inference`.
     interaction : dict or None
-        Strongest interaction, computed only for a report; see :func:`.validation.interaction`.
+        Strongest interaction, computed only for a report; see :func:`.refits.interaction`.
     seconds : dict of str to float
         Wall-clock time of each step of ``annealed select``.
     """
@@ -327,88 +332,6 @@ def _with_task(table: Table, request: SelectionOptions) -> tuple[Table, str]:
             table = table.drop_rows(single)
         table.y = table.y.astype(np.int64) if table.y.dtype.kind == "f" else table.y
     return table, task
-
-
-def guess_task(y: np.ndarray) -> str:
-    """Return "classification" or "regression", depending on the values of the target.
-
-    The task is classification if the target contains text, booleans, or at most ``MAX_CLASSES``
-    distinct integers. However, it is regression if the target contains more than two distinct
-    numbers and more than half as many distinct numbers as rows.
-
-    Examples
-    --------
-    >>> guess_task(np.array([0.0, 1.0, 1.0])), guess_task(np.array([0.5, 1.0, 1.0]))
-    ('classification', 'regression')
-    """
-    if y.dtype.kind not in "iuf":
-        return "classification"
-    values = np.unique(y)
-    few = len(values) <= min(MAX_CLASSES, max(2, len(y) / 2))
-    return "classification" if few and (values == np.round(values)).all() else "regression"
-
-
-def task_note(y: np.ndarray, task: str) -> list[str]:
-    """Return a one-line message if the result of :func:`guess_task` is uncertain."""
-    values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
-    if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
-        return []
-    if task == "classification":
-        return [
-            (
-                f"the {len(values)} distinct numbers of the target are treated as classes "
-                "(override: --task regression)"
-            )
-        ]
-    return [
-        (
-            f"the target has {len(values)} distinct numbers in {len(y)} rows, too many for "
-            "classes, so the task is regression"
-        )
-    ]
-
-
-def classes_of_one_row(y: np.ndarray) -> np.ndarray:
-    """Return the indices of rows whose class has no other rows.
-
-    The result is empty if fewer than two classes would remain without these rows.
-    """
-    _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
-    return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)
-
-
-def check_target(y: np.ndarray, task: str) -> None:
-    """Check that a target is suitable for the task.
-
-    Raises
-    ------
-    ValueError
-        If the target of a regression contains labels, classes are fractional numbers, there are
-        more than half as many classes as rows, or the target is constant.
-    """
-    if task == "regression" and y.dtype.kind not in "iuf":
-        raise ValueError(
-            f"the target contains labels such as {str(y[0])!r}; "
-            "expected numbers for --task regression"
-        )
-    if task == "classification":
-        fractional = y[y != np.round(y)] if y.dtype.kind == "f" else []
-        if len(fractional):
-            raise ValueError(
-                f"the target contains continuous values such as {fractional[0]:g}; "
-                "expected labels for --task classification"
-            )
-        if (n_classes := len(np.unique(y))) > max(2, len(y) / 2):
-            otherwise = ", or --task regression" if y.dtype.kind in "iuf" else ""
-            raise ValueError(
-                f"the target has {n_classes} distinct labels in {len(y)} rows; "
-                f"expected several rows per class{otherwise}"
-            )
-    if len(np.unique(y)) < 2:
-        expected = (
-            "at least two classes" if task == "classification" else "at least two distinct numbers"
-        )
-        raise ValueError(f"the target has only one value ({str(y[0])!r}); expected {expected}")
 
 
 def select_columns(

@@ -1,4 +1,4 @@
-"""Construction of the estimator for the options of ``annealed select``."""
+"""Choice of the task, and construction of the estimator, for the options of ``annealed select``."""
 
 import inspect
 import tomllib
@@ -23,6 +23,8 @@ from ..encoding import CATEGORY
 from .options import SelectionOptions, parse_number
 from .table import Table
 
+MAX_CLASSES = 10  # maximum number of distinct integers that are treated as classes
+
 # parameters that --param does not accept, and what to use instead
 NOT_SET = {
     "n_features_to_select": "use -k",
@@ -40,6 +42,88 @@ _PARTS: dict[str, Any] = {
     "schedule": Schedule,
     "response": PiecewiseLinear,
 }
+
+
+def guess_task(y: np.ndarray) -> str:
+    """Return "classification" or "regression", depending on the values of the target.
+
+    The task is classification if the target contains text, booleans, or at most ``MAX_CLASSES``
+    distinct integers. However, it is regression if the target contains more than two distinct
+    numbers and more than half as many distinct numbers as rows.
+
+    Examples
+    --------
+    >>> guess_task(np.array([0.0, 1.0, 1.0])), guess_task(np.array([0.5, 1.0, 1.0]))
+    ('classification', 'regression')
+    """
+    if y.dtype.kind not in "iuf":
+        return "classification"
+    values = np.unique(y)
+    few = len(values) <= min(MAX_CLASSES, max(2, len(y) / 2))
+    return "classification" if few and (values == np.round(values)).all() else "regression"
+
+
+def task_note(y: np.ndarray, task: str) -> list[str]:
+    """Return a one-line message if the result of :func:`guess_task` is uncertain."""
+    values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
+    if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
+        return []
+    if task == "classification":
+        return [
+            (
+                f"the {len(values)} distinct numbers of the target are treated as classes "
+                "(override: --task regression)"
+            )
+        ]
+    return [
+        (
+            f"the target has {len(values)} distinct numbers in {len(y)} rows, too many for "
+            "classes, so the task is regression"
+        )
+    ]
+
+
+def classes_of_one_row(y: np.ndarray) -> np.ndarray:
+    """Return the indices of rows whose class has no other rows.
+
+    The result is empty if fewer than two classes would remain without these rows.
+    """
+    _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)
+
+
+def check_target(y: np.ndarray, task: str) -> None:
+    """Check that a target is suitable for the task.
+
+    Raises
+    ------
+    ValueError
+        If the target of a regression contains labels, classes are fractional numbers, there are
+        more than half as many classes as rows, or the target is constant.
+    """
+    if task == "regression" and y.dtype.kind not in "iuf":
+        raise ValueError(
+            f"the target contains labels such as {str(y[0])!r}; "
+            "expected numbers for --task regression"
+        )
+    if task == "classification":
+        fractional = y[y != np.round(y)] if y.dtype.kind == "f" else []
+        if len(fractional):
+            raise ValueError(
+                f"the target contains continuous values such as {fractional[0]:g}; "
+                "expected labels for --task classification"
+            )
+        if (n_classes := len(np.unique(y))) > max(2, len(y) / 2):
+            otherwise = ", or --task regression" if y.dtype.kind in "iuf" else ""
+            raise ValueError(
+                f"the target has {n_classes} distinct labels in {len(y)} rows; "
+                f"expected several rows per class{otherwise}"
+            )
+    if len(np.unique(y)) < 2:
+        expected = (
+            "at least two classes" if task == "classification" else "at least two distinct numbers"
+        )
+        raise ValueError(f"the target has only one value ({str(y[0])!r}); expected {expected}")
 
 
 def units_of(table: Table, prefixes: Sequence[str]) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Encoding of a table as a matrix: column types, and dropped columns with reasons."""
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,6 @@ import pandas as pd
 
 from ....learners.sources.matrix import Source
 from ..encoding import (
-    BLOCK,
     CATEGORY,
     DATE,
     DAY_FIRST,
@@ -38,6 +36,7 @@ from ..encoding import (
     to_numbers,
 )
 from .options import SelectionOptions
+from .ordinal import order_of
 
 MAX_MISSING = 0.5  # columns with a larger fraction of missing values are dropped
 # maximum number of levels of a category with a separate column, most frequent first (heuristic)
@@ -55,46 +54,10 @@ LARGE = 20_000_000  # minimum number of cells of a table that is stored in singl
 KINDS = (NUMBER, CATEGORY, DATE)  # values of --as
 # minimum fraction of numbers (dates) at which text is a column of numbers (dates) with invalid
 # cells
-_MOSTLY = 0.9
+MOSTLY = 0.9
 _DATE = r"\d{4}-\d{2}-\d{2}.*"
-_ID = re.compile(
-    r"|unnamed: \d+|index|id|obs|observation"
-    r"|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id",
-    re.IGNORECASE,
-)
 _DATES = "of dates, read as days since 1970-01-01"
-# minimum skewness of positive numbers that are replaced by logarithms, and the maximum fraction of
-# it that the logarithms may retain (heuristic)
-_SKEWED, _LESS = 2.0, 0.5
-_MIN_SKEWED = 50  # minimum rows; with fewer, a single number determines the skewness
 _PARTS = "of date parts, one-hot encoded, which cannot be exported (override: --as COLUMN=date)"
-# answers on ordered scales; words separated by "/" are synonyms
-_SCALES = (
-    "very low|low|medium/moderate/mid/middle/normal/average|high|very high",
-    "tiny/very small|small|medium/mid|large/big|very large/huge",
-    "xxs|xs|s|m|l|xl|xxl|xxxl",
-    "very short|short|medium|long|very long",
-    (
-        "never|rarely/seldom/almost "
-        "never|sometimes/occasionally|often/frequently/usually|always/almost always"
-    ),
-    "very poor/very bad/terrible|poor/bad|fair/average/ok|good|very good|premium/excellent|ideal",
-    "strongly disagree|disagree|neutral/undecided/neither agree nor disagree|agree|strongly agree",
-    "very dissatisfied|dissatisfied|neutral|satisfied|very satisfied",
-    "none|minor/mild/slight|moderate|major/severe|critical",
-    "first/1st|second/2nd|third/3rd|fourth/4th|fifth/5th",
-    "primary|secondary|tertiary",
-    "beginner|intermediate|advanced|expert",
-    "bronze|silver|gold|platinum",
-    "freshman|sophomore|junior|senior",
-)
-_MIN_RANKS, _MAX_RANKS = 3, 15  # levels of an ordinal column; two make a binary column
-# numbers with words such as "1 - poor" and "2: fair"; ranges such as 18-25, <18 and 65+
-_NUMBERED = re.compile(r"(\d+)\s*[-–:.)=]\s*[^\W\d].*")
-_RANGE = re.compile(
-    r"(?:(under|below|less than|<)\s*)?(?:(?:over|above|more than|>=?)\s*)?"
-    r"(\d+(?:\.\d+)?)(\s*(?:-|–|to)\s*\d+(?:\.\d+)?|\s*\+)?"
-)
 _AS_CATEGORY = " (override: --as COLUMN=category)"
 _ROW_NUMBERS = "row numbers (override: --include COLUMN)"
 
@@ -442,46 +405,6 @@ def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
     return reasons
 
 
-def order_of(levels: Collection[str]) -> tuple[str, ...]:
-    """Sort distinct words if they have a natural order.
-
-    Words have a natural order if they are answers on a known scale, numbers followed by words, or
-    ranges of numbers. For other words, the result is an empty tuple.
-
-    Examples
-    --------
-    >>> order_of(["high", "low", "medium"]), order_of(["red", "green", "blue"])
-    (('low', 'medium', 'high'), ())
-    >>> order_of(["2 - fair", "1 - poor", "3 - good"]), order_of(["65+", "18-64", "<18"])
-    (('1 - poor', '2 - fair', '3 - good'), ('<18', '18-64', '65+'))
-    """
-    if not _MIN_RANKS <= len(levels) <= _MAX_RANKS:
-        return ()
-    plain = [re.sub(r"[\s_-]+", " ", level.casefold()) for level in levels]
-    for scale in _SCALES:
-        place = {word: i for i, words in enumerate(scale.split("|")) for word in words.split("/")}
-        if all(word in place for word in plain):
-            return _sorted(levels, [(place[word], 0) for word in plain])
-    numbered, ranges = (
-        [_NUMBERED.fullmatch(level) for level in levels],
-        [_RANGE.fullmatch(level.casefold()) for level in levels],
-    )
-    if all(numbered):
-        return _sorted(levels, [(float(m[1]), 0) for m in numbered if m])
-    if all(ranges) and sum(bool(m[3]) for m in ranges if m) > 1:
-        return _sorted(levels, [(float(m[2]), -1 if m[1] else 0) for m in ranges if m])
-    return ()
-
-
-def _sorted(levels: Collection[str], places: list[tuple[float, int]]) -> tuple[str, ...]:
-    """Return levels sorted by position, or an empty tuple if two levels have the same position."""
-    return (
-        tuple(level for _, level in sorted(zip(places, levels)))
-        if len(set(places)) == len(places)
-        else ()
-    )
-
-
 def _some(names: list[str], n_max: int = 40) -> str:
     return ", ".join(names[:n_max]) + (
         f", and {len(names) - n_max} more" if len(names) > n_max else ""
@@ -573,35 +496,6 @@ def doubtful(X: np.ndarray) -> dict[int, str]:
     return reasons
 
 
-def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
-    """Return the names of columns of skewed positive numbers with much less skewed logarithms.
-
-    The skewness is estimated from at most ``MAX_ROWS`` rows.
-    """
-    if len(X) < _MIN_SKEWED:
-        return ()
-    numbers = np.isin(
-        encoding.groups, [i for i, column in enumerate(encoding.columns) if column.kind == NUMBER]
-    )
-    places, step, skewed = (
-        np.flatnonzero(numbers & (X.min(axis=0) > 0)),
-        -(-len(X) // MAX_ROWS),
-        set[int](),
-    )
-    n_together = max(1, BLOCK // len(X))
-    for start in range(0, len(places), n_together):
-        part = places[start : start + n_together]
-        x = X[::step, part].astype(np.float64)
-        raw, log = _skewness(x), _skewness(np.log(x))
-        skewed.update(encoding.groups[part[(raw > _SKEWED) & (np.abs(log) < _LESS * raw)]].tolist())
-    return tuple(encoding.columns[number].name for number in sorted(skewed))
-
-
-def _skewness(X: np.ndarray) -> np.ndarray:
-    Z = X - X.mean(axis=0)
-    return (Z**3).mean(axis=0) / np.maximum((Z**2).mean(axis=0) ** 1.5, 1e-300)
-
-
 def is_precise(numbers: np.ndarray) -> bool:
     """Return whether single precision resolves a thousandth of the standard deviation."""
     present = numbers[np.isfinite(numbers)]
@@ -652,7 +546,7 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
     numbers = to_numbers(values)
     bad = present[np.isnan(numbers[[word is not None for word in words]])]
     grouped = present[present.map(lambda word: bool(WITH_THOUSANDS.fullmatch(word)))]
-    if len(bad) <= (1.0 - _MOSTLY) * len(present) and not (
+    if len(bad) <= (1.0 - MOSTLY) * len(present) and not (
         len(grouped) and bad.str.contains(",").any()
     ):
         if len(bad):
@@ -663,12 +557,12 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
             such = f"of numbers with thousands separators, such as {grouped.iloc[0]}{_AS_CATEGORY}"
             decisions.done[such].append(name)
         return decisions.number(name, numbers, style=THOUSANDS if len(grouped) else "")
-    if present.str.fullmatch(_DATE).mean() >= _MOSTLY and np.isfinite(
+    if present.str.fullmatch(_DATE).mean() >= MOSTLY and np.isfinite(
         days(values)
-    ).mean() >= _MOSTLY * len(present) / len(words):
+    ).mean() >= MOSTLY * len(present) / len(words):
         return decisions.dates(name, days(values), "", _DATES)
     slashed = present[present.str.fullmatch(DAY_OR_MONTH)]
-    if len(slashed) >= _MOSTLY * len(present):
+    if len(slashed) >= MOSTLY * len(present):
         fitting = [order for order in orders if not np.isnan(days(slashed, order)).any()]
         if len(fitting) == 2:
             return decisions.leave_out(
@@ -693,91 +587,6 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
         such = f"of ordinal levels such as {' < '.join(levels)}, encoded as ranks{_AS_CATEGORY}"
         return decisions.number(name, ranks(words, levels), such, RANK, levels=levels)
     return decisions.category(name, words)
-
-
-def numbers_rows(frame: pd.DataFrame) -> list[Any]:
-    """Return the names of the columns that seem to identify the rows.
-
-    Their values are distinct integers. In addition, the column has a name such as ``id``, or
-    contains consecutive numbers and is the first column, or the integers are too large for double
-    precision.
-    """
-    return [
-        name
-        for name, dtype in zip(frame.columns, frame.dtypes)
-        if dtype.kind
-        in ("iuf" if name == frame.columns[0] or _ID.fullmatch(str(name).strip()) else "iu")
-        and _numbers_rows(frame[name], name == frame.columns[0])
-    ]
-
-
-def _numbers_rows(values: pd.Series, first: bool) -> bool:
-    named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
-    present = values.dropna()
-    if not len(present) or (present == np.inf).any():
-        return False
-    counts = (
-        first
-        and len(present) == len(values) >= 10
-        and present.iloc[0] in (0, 1)
-        and bool((present.diff().iloc[1:] == 1).all())
-    )
-    large = (
-        kind in "iu"
-        and len(present) >= 10
-        and max(abs(int(present.min())), abs(int(present.max()))) >= 2**53
-    )
-    return (
-        (named or counts or large) and present.is_unique and not (present != present.round()).any()
-    )
-
-
-def read_target(values: pd.Series) -> np.ndarray:
-    """Convert a target to labels or numbers; empty cells become None or NaN.
-
-    Raises
-    ------
-    ValueError
-        If the target contains dates, complex numbers or infinity, or is mostly numeric with a few
-        non-numeric cells.
-    """
-    if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_complex_dtype(
-        values.dtype
-    ):
-        raise ValueError(
-            f"the target {values.name!r} has dtype {values.dtype}; expected numbers or labels"
-        )
-    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
-        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        if np.isinf(numbers).any():
-            raise ValueError(
-                f"the target {values.name!r} contains infinity in row "
-                f"{np.flatnonzero(np.isinf(numbers))[0] + 1}; expected finite numbers"
-            )
-        return numbers
-    words = as_words(values)
-    present = np.array([word is not None for word in words], bool)
-    if present.any() and any(WITH_THOUSANDS.fullmatch(word) for word in words[present]):
-        numbers = to_numbers(values)
-        if not np.isnan(numbers[present]).any():
-            return numbers
-    bad = (
-        present & pd.isna(pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")).to_numpy()
-    )
-    if bad.any() and bad.sum() <= (1.0 - _MOSTLY) * present.sum():
-        row = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"{bad.sum()} of {present.sum()} cells of the target {values.name!r} "
-            f"{'is not a number' if bad.sum() == 1 else 'are not numbers'}, such as "
-            f"{words[row]!r} in row {row + 1}; correct these cells or leave them empty"
-        )
-    some = pd.Series(words[present][:100], dtype=object)
-    if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():
-        raise ValueError(
-            f"the target {values.name!r} contains dates such as {some.iloc[0]!r}; "
-            "expected numbers or labels"
-        )
-    return words
 
 
 def encode_matrix(

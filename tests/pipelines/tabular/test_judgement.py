@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from annealed.models.files import read_model, write_model
 from annealed.models.tabular.encoding import TableEncoding
-from annealed.models.tabular.fitting.selection import guess_task
+from annealed.models.tabular.fitting.settings import guess_task
 from annealed.models.tabular.fitting.table import Table
 from annealed.models.tabular.fitting.validation import HeldOut, folds, measures
 from annealed.pipelines.tabular.request import Request

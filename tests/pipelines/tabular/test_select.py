@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.models.tabular.fitting.selection import guess_task
+from annealed.models.tabular.fitting.settings import guess_task
 from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.tables import read_table
 from helpers import run

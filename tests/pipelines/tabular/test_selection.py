@@ -8,8 +8,8 @@ import pytest
 from annealed.learners.model_selection.size import beats_constant
 from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
 from annealed.models.tabular.fitting import validation
-from annealed.models.tabular.fitting.selection import check_target, select_columns
-from annealed.models.tabular.fitting.settings import make_model
+from annealed.models.tabular.fitting.selection import select_columns
+from annealed.models.tabular.fitting.settings import check_target, make_model
 from annealed.models.tabular.fitting.table import Table
 from annealed.models.tabular.fitting.validation import HeldOut, errors, folds, measures, validate
 from annealed.models.tabular.report import page

@@ -9,6 +9,7 @@ import pytest
 from annealed.models import load_model
 from annealed.models.tabular import encoding
 from annealed.models.tabular.encoding import TableEncoding
+from annealed.models.tabular.fitting import frames
 from annealed.models.tabular.fitting import table as tables_encoding
 from annealed.models.tabular.fitting.table import Table
 from annealed.pipelines.tabular import tables
@@ -439,7 +440,7 @@ def test_columns_of_numbers_are_decided_together_as_they_are_one_by_one(monkeypa
         Request("survived", exclude=["x3"], include=["x4"]),
     ):
         monkeypatch.setattr(encoding, "BLOCK", 4 * n)
-        monkeypatch.setattr(tables_encoding, "BLOCK", 4 * n)
+        monkeypatch.setattr(frames, "BLOCK", 4 * n)
         together = read_table(tmp_path / "t.csv", request)
         with monkeypatch.context() as patch:
             patch.setattr(encoding, "number_blocks", lambda frame, names: iter(()))

@@ -8,7 +8,8 @@ from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_choice, check_integer, check_parameters, check_real, validated
+from ..common.validation import validated
+from ..parameters import check_choice, check_integer, check_real, checked
 from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import Matrix, Seed
 from .chains import AtomPrior, ChainSamples, atom_features
@@ -27,12 +28,12 @@ START_MASS, STOP_MASS, STEP_MASS = (
 class AtomParameters:
     """Parameters of the atoms and of their selection by annealing."""
 
-    n_components: int = 50
-    max_order: int = 3
-    frequency_scale: float = 1.5
-    screening: str | None = "pairs"
-    n_bank: int = 5000
-    n_rounds: int = 4
+    n_components: int = checked(50, check_integer, 1)
+    max_order: int = checked(3, check_integer, 1)
+    frequency_scale: float = checked(1.5, check_real, 0.0, above=True)
+    screening: str | None = checked("pairs", check_choice, ("pairs", "triples", None))
+    n_bank: int = checked(5000, check_integer, 1)
+    n_rounds: int = checked(4, check_integer, 0)
 
 
 class AtomFeatures(
@@ -44,13 +45,6 @@ class AtomFeatures(
     _kept: list[ChainSamples]
     max_samples: int | None
     random_state: Seed
-
-    def _check_parameters(self) -> None:
-        check_parameters(check_integer, self, ("n_components", "max_order", "n_bank"), 1)
-        check_integer("n_rounds", self.n_rounds, 0)
-        check_real("frequency_scale", self.frequency_scale, 0.0, above=True)
-        check_choice("screening", self.screening, ("pairs", "triples", None))
-        check_parameters(check_integer, self, ("max_samples",), 1, unless=(None,))
 
     def _prior(self, p: int, expected: float) -> AtomPrior:
         order = min(self.max_order, max(p, 1))

@@ -14,10 +14,11 @@ import scipy.sparse as sp
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..common import AdditiveModel, check_choice, check_integer, check_real, resolve_n_features
+from ..common import AdditiveModel, resolve_n_features
 from ..compilation import jit
 from ..designs import canonical, encoded, even_knots, hat_basis, histograms, in_blocks, make_design
 from ..objective.losses import Loss, check_bounded, check_curvature
+from ..parameters import check_choice, check_declared, check_integer, check_real, checked
 from ..types import ClassWeight, Matrix, Seed
 from .base import SelectingClassifier
 
@@ -355,11 +356,11 @@ class LogitBoostClassifier(SelectingClassifier):
 
     n_features_to_select: int | float = field(default=10, kw_only=False)
     loss: str | Loss = "auto"
-    response: str = "linear"
-    n_bins: int = 6
-    n_rounds: int = 500
-    subsample: float = 1.0
-    learning_rate: float = 1.0
+    response: str = checked("linear", check_choice, ("linear", "constant", "piecewise"))
+    n_bins: int = checked(6, check_integer, 1, 126)
+    n_rounds: int = checked(500, check_integer, 1)
+    subsample: float = checked(1.0, check_real, 0.0, 1.0, above=True)
+    learning_rate: float = checked(1.0, check_real, 0.0, above=True)
     class_weight: ClassWeight = None
     random_state: Seed = None
 
@@ -369,11 +370,7 @@ class LogitBoostClassifier(SelectingClassifier):
         return tags
 
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
-        check_choice("response", self.response, ("linear", "constant", "piecewise"))
-        check_integer("n_rounds", self.n_rounds, 1)
-        check_integer("n_bins", self.n_bins, 1, 126)
-        check_real("learning_rate", self.learning_rate, 0.0, above=True)
-        check_real("subsample", self.subsample, 0.0, 1.0, above=True)
+        check_declared(self)
         check_bounded(loss)
         check_curvature(loss)
         k = resolve_n_features(self.n_features_to_select, X.shape[1])

@@ -8,16 +8,18 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Tags
 
-from ..common.validation import (
-    check_choice,
-    check_integer,
-    check_parameters,
-    check_real,
-    resolve_n_features,
-)
 from ..compilation import n_values, problem_size
 from ..designs.base import Design
 from ..model_selection.ridge import CHOSEN_OPTIMISM, LeftOut, choose_ridge, raw_units
+from ..parameters import (
+    check_choice,
+    check_declared,
+    check_integer,
+    check_real,
+    checked,
+    limits,
+    resolve_n_features,
+)
 from ..solvers import SupportProblem, refit, strongest
 from ..types import ArrayLike, ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier
@@ -123,15 +125,17 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
 
     loss = "logistic"
 
-    r: int = field(default=10, kw_only=False)
-    C: float | str = 10.0
-    max_cuts: int = 10
-    n_features_to_select: int | None = None
-    retrain_C: float | str | None = 5.0
+    r: int = field(default=10, kw_only=False, metadata=limits(check_integer, 1))
+    C: float | str = checked(10.0, check_real, 0.0, above=True, unless=("auto",))
+    max_cuts: int = checked(10, check_integer, 1)
+    n_features_to_select: int | None = checked(None, check_integer, 1, unless=(None,))
+    retrain_C: float | str | None = checked(
+        5.0, check_real, 0.0, np.inf, above=True, unless=(None, "auto")
+    )
     scaling: str = "standardize"
     fit_intercept: bool = True
-    solver: str = "newton"
-    tol: float = 1e-3
+    solver: str = checked("newton", check_choice, ("newton", "smoothing"))
+    tol: float = checked(1e-3, check_real, 0.0, above=True)
     class_weight: ClassWeight = None
 
     def __sklearn_tags__(self) -> Tags:
@@ -161,14 +165,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         ValueError
             If y does not have two classes, X contains NaN, or a parameter is out of range.
         """
-        check_parameters(check_integer, self, ("r", "max_cuts"), 1)
-        check_parameters(check_real, self, ("C",), 0.0, above=True, unless=("auto",))
-        check_real("tol", self.tol, 0.0, above=True)
-        check_parameters(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
-        check_parameters(
-            check_real, self, ("retrain_C",), 0.0, np.inf, above=True, unless=(None, "auto")
-        )
-        check_choice("solver", self.solver, ("newton", "smoothing"))
+        check_declared(self)
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
         if len(self.classes_) > 2:
             raise ValueError(

@@ -159,9 +159,8 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
         raise ValueError(
             f"{path}: the target contains {y[0]!r}; expected numbers, as in the training table"
         )
-    if (
-        y.dtype.kind not in "US" and table.y.dtype.kind in "US"
-    ):  # numeric labels for classes that are text in the table
+    # numeric labels for classes that are text in the table
+    if y.dtype.kind not in "US" and table.y.dtype.kind in "US":
         y = as_words(pd.Series(y)).astype(str)
     return Table(
         X,
@@ -413,9 +412,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         if min(path.stat().st_size, size) <= _SMALL:
             return file.read(use_threads=False).to_pandas()
         names = file.schema_arrow.empty_table().to_pandas().columns
-        block = np.empty(
-            (len(names), file.metadata.num_rows), np.float32
-        )  # in one piece, which is freed immediately
+        # in one piece, which is freed immediately
+        block = np.empty((len(names), file.metadata.num_rows), np.float32)
         n_together = max(1, BLOCK // max(1, file.metadata.num_rows))
         for start in range(0, len(names), n_together):
             part = file.read(columns=list(names[start : start + n_together])).to_pandas(

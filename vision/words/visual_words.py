@@ -47,11 +47,8 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
     array([[0., 2.],
            [1., 0.]], dtype=float32)
     """
-    data, columns, ends = (
-        bytearray(),
-        bytearray(),
-        [0],
-    )  # byte arrays grow in place; NumPy arrays are copied
+    # byte arrays grow in place; NumPy arrays are copied
+    data, columns, ends = (bytearray(), bytearray(), [0])
     for row in rows:
         present = np.flatnonzero(row)
         data += row[present].astype(np.float32).tobytes()

@@ -119,9 +119,8 @@ def _is_empty(number: str) -> str:
 
 
 def _is_text(cell: str, level: str) -> str:
-    truth = {'"True"': cell, '"False"': f"NOT({cell})"}.get(
-        level
-    )  # programs convert these words to truth values
+    # programs convert these words to truth values
+    truth = {'"True"': cell, '"False"': f"NOT({cell})"}.get(level)
     return (
         f"EXACT({cell},{level})"
         if truth is None

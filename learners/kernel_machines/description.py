@@ -17,11 +17,8 @@ from .rows import Standardiser
 
 ROWS_AT_ONCE = 10_000  # rows per block in prediction
 DEGREES = 5.0  # degrees of freedom of the t prior
-START_MASS, STOP_MASS, STEP_MASS = (
-    1.0,
-    0.5,
-    0.5,
-)  # gamma, alpha_0, and the sum of the other alphas (the alphas sum to one in the text)
+# gamma, alpha_0, and the sum of the other alphas (the alphas sum to one in the text)
+START_MASS, STOP_MASS, STEP_MASS = 1.0, 0.5, 0.5
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -33,9 +33,8 @@ POOL = 64  # number of updates per path that determine the gravity of a stage (h
 class PathState:
     """State of the parallel paths of a binary problem between stages."""
 
-    columns: (
-        np.ndarray
-    )  # (n_active,): the active features in ascending order, as in the arrays below
+    # (n_active,): the active features in ascending order, as in the arrays below
+    columns: np.ndarray
     paths: Paths  # updated by each stage
     bursts: np.ndarray  # (n_active, 2): see Counts in kernels; reset when a feature is evaluated
     rngs: list[np.random.RandomState]  # one generator per path
@@ -46,9 +45,8 @@ class PathState:
     rows: int = 0  # number of rows of all stages so far, per path
     seen: int = 0  # number of rows of the current stage so far, per path
     gravity: float = 0.0
-    history: list[tuple[int, float]] = field(
-        default_factory=list
-    )  # (number of active features, gravity) of each stage
+    # (number of active features, gravity) of each stage
+    history: list[tuple[int, float]] = field(default_factory=list)
 
     @classmethod
     def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> "PathState":

@@ -25,9 +25,8 @@ from ..types import ArrayLike, ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier
 from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, solve_smoothing
 
-_AUTO_C = (
-    25.0  # C="auto" times the rows: cross-validation on text (benchmarks/sparse_words.py choose)
-)
+# C="auto" times the rows: cross-validation on text (benchmarks/sparse_words.py choose)
+_AUTO_C = 25.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

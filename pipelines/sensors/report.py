@@ -100,9 +100,8 @@ def write_report(
     if selections:
         draw_sizes(folder / "sensors.png", record["rows"])
     best = next(one for one in baselines if one.method == "CRF")
-    names = [
-        day for day in np.unique(minutes.days) if (minutes.days == day).sum() > 720
-    ]  # at least half a day
+    # at least half a day
+    names = [day for day in np.unique(minutes.days) if (minutes.days == day).sum() > 720]
     share = {day: (best.labels != minutes.truth)[minutes.days == day].mean() for day in names}
     for day in dict.fromkeys(
         (min(share, key=share.__getitem__), max(share, key=share.__getitem__)) if share else ()

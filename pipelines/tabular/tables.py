@@ -328,9 +328,8 @@ def _read_text(
             sep, (header, n_cells) = detected, _header(path, detected, encoding)
         options: dict[str, Any] = {"sep": sep, "encoding": encoding or "utf-8", "low_memory": False}
         frame = _read_csv(path, options)
-        if (
-            n_more := n_cells - len(header)
-        ) > 0:  # pandas uses that number of leading cells as an index
+        # pandas uses that number of leading cells as an index
+        if (n_more := n_cells - len(header)) > 0:
             if frame.iloc[:, -n_more:].isna().all(axis=None):
                 notes.append(
                     f"{path.name}: the rows, unlike the header, end with a separator; the empty "

@@ -6,7 +6,7 @@ the curvature of the loss at the current scores. The weak learner f of a feature
 loss, this is the weighted least-squares fit of the working response.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +18,8 @@ from ..common import AdditiveModel, resolve_n_features
 from ..compilation import jit
 from ..designs import canonical, encoded, even_knots, hat_basis, histograms, in_blocks, make_design
 from ..objective.losses import Loss, check_bounded, check_curvature
-from ..parameters import check_choice, check_declared, check_integer, check_real, checked
-from ..types import ClassWeight, Matrix, Seed
+from ..parameters import check_choice, check_declared, check_integer, check_real, checked, estimator
+from ..types import Matrix, Seed
 from .base import SelectingClassifier
 
 # Bounds on the steps (heuristic)
@@ -274,7 +274,7 @@ def boost(
     return Boosted(rounds, curve, responses, constant)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class LogitBoostClassifier(SelectingClassifier):
     """LogitBoost classifier on at most k features (Friedman et al. (2000) [1]_).
 
@@ -361,7 +361,6 @@ class LogitBoostClassifier(SelectingClassifier):
     n_rounds: int = checked(500, check_integer, 1)
     subsample: float = checked(1.0, check_real, 0.0, 1.0, above=True)
     learning_rate: float = checked(1.0, check_real, 0.0, above=True)
-    class_weight: ClassWeight = None
     random_state: Seed = None
 
     def __sklearn_tags__(self) -> Tags:

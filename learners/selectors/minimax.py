@@ -1,7 +1,7 @@
 """Minimax sparse logistic regression, a cutting-plane method, Tan et al. (2013)."""
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Self
 
 import numpy as np
@@ -17,11 +17,12 @@ from ..parameters import (
     check_integer,
     check_real,
     checked,
+    estimator,
     limits,
     resolve_n_features,
 )
 from ..solvers import SupportProblem, refit, strongest
-from ..types import ArrayLike, ClassWeight, Matrix
+from ..types import ArrayLike, Matrix
 from .base import ScaledSelector, SelectingClassifier
 from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, solve_smoothing
 
@@ -29,7 +30,7 @@ from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, s
 _AUTO_C = 25.0
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     """Minimax sparse logistic regression for two classes ([1]_).
 
@@ -69,9 +70,6 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     scaling : {"standardize", "none"}, default "standardize"
         "standardize" scales each column to variance one; "none" divides all columns by the same
         number.
-    fit_intercept : bool, default True
-        Whether to fit an intercept. It belongs to every cut and is penalised like the coefficients
-        in the relaxed problem, but is not penalised in the final regression.
     solver : {"newton", "smoothing"}, default "newton"
         Solver of the reduced problem over all cuts so far.
 
@@ -79,6 +77,9 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
           the mixture weights;
         * "smoothing": smoothing coordinate descent (Algorithms 2 and 3 of [1]_). It converges to
           the same solution, but needs about 1 / tol sweeps and stops after 2000.
+    fit_intercept : bool, default True
+        Whether to fit an intercept. It belongs to every cut and is penalised like the coefficients
+        in the relaxed problem, but is not penalised in the final regression.
     tol : float, default 1e-3
         Positive relative duality gap to which the reduced problems are solved.
     class_weight : dict, "balanced" or None, default None
@@ -135,7 +136,6 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     fit_intercept: bool = True
     solver: str = checked("newton", check_choice, ("newton", "smoothing"))
     tol: float = checked(1e-3, check_real, 0.0, above=True)
-    class_weight: ClassWeight = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

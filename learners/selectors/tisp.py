@@ -1,6 +1,6 @@
 """Quantile TISP (QTP in the FSA papers): iterative thresholding that keeps exactly k features."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -12,14 +12,15 @@ from ..parameters import (
     check_integer,
     check_real,
     checked,
+    estimator,
     resolve_n_features,
 )
 from ..solvers import anneal, safe_step, start_direction, strengths, strongest
-from ..types import ClassWeight, Matrix
+from ..types import Matrix
 from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class _TISP(ScaledSelector):
     """Base class with the fit method of both estimators."""
 
@@ -95,7 +96,7 @@ class _TISP(ScaledSelector):
         self._store(design, kept, coef[kept][:, 0], intercept)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class TISPClassifier(_TISP, SelectingClassifier):
     """Classifier that selects k features by quantile thresholding ([1]_; QTP in [2]_).
 
@@ -171,8 +172,6 @@ class TISPClassifier(_TISP, SelectingClassifier):
     >>> TISPClassifier(2).fit(X, X[:, 3] > X[:, 7]).get_support(indices=True)
     array([3, 7])
     """
-
-    class_weight: ClassWeight = None
 
 
 class TISPRegressor(_TISP, SelectingRegressor):

@@ -12,6 +12,7 @@ from ..console import markdown_table, print_table
 from .evaluate import Prediction
 
 REPORT_FILES = ("results.json", "table.md", "sensors.png", "day_*.png")
+_STYLES = {"group lasso": "--", "L1": "--"}  # lines of the penalised methods
 _HEADS = (
     "method",
     "sensors",
@@ -132,13 +133,7 @@ def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
         ):
             points = sorted((row["sensors"], row[key]) for row in rows if row["method"] == method)
             x, y = zip(*points, strict=True)
-            style = (
-                ":"
-                if method.endswith("shrunk")
-                else "--"
-                if method in ("group lasso", "L1")
-                else "-"
-            )
+            style = ":" if method.endswith("shrunk") else _STYLES.get(method, "-")
             axes.plot(
                 x,
                 100 * np.array(y),

@@ -174,14 +174,8 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
 
 
 def _from_matrix(matrix: Matrix, request: Request) -> Table:
-    y, X, names, include, exclude = (
-        matrix.y,
-        matrix.X,
-        matrix.names,
-        request.include,
-        request.exclude,
-    )
-    notes = list(matrix.notes)
+    X, y, names, notes = matrix.X, matrix.y, matrix.names, list(matrix.notes)
+    include, exclude = request.include, request.exclude
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise ValueError(
             f"the target contains infinity in row {np.flatnonzero(np.isinf(y))[0] + 1}; "
@@ -314,12 +308,10 @@ def _read_text(
 ) -> pd.DataFrame:
     if sep and len(sep) > 1 and sep not in _LONG_SEPARATORS:
         raise ValueError(f"--sep {sep} is not valid; expected a single character")
-    given, sep = (
-        sep,
-        "\t"
-        if sep is None and path.suffix.lower() == ".tsv"
-        else _LONG_SEPARATORS.get(sep or ",", sep or ","),
-    )
+    given = sep
+    if sep is None and path.suffix.lower() == ".tsv":
+        sep = "\t"
+    sep = _LONG_SEPARATORS.get(sep or ",", sep or ",")
     try:
         header, n_cells = _header(path, sep, encoding)
         detected = next((s for s in _SEPARATORS if len(header) == 1 and s in header[0]), None)

@@ -52,10 +52,8 @@ def order_of(levels: Collection[str]) -> tuple[str, ...]:
         place = {word: i for i, words in enumerate(scale.split("|")) for word in words.split("/")}
         if all(word in place for word in plain):
             return _sorted(levels, [(place[word], 0) for word in plain])
-    numbered, ranges = (
-        [_NUMBERED.fullmatch(level) for level in levels],
-        [_RANGE.fullmatch(level.casefold()) for level in levels],
-    )
+    numbered = [_NUMBERED.fullmatch(level) for level in levels]
+    ranges = [_RANGE.fullmatch(level.casefold()) for level in levels]
     if all(numbered):
         return _sorted(levels, [(float(m[1]), 0) for m in numbered if m])
     if all(ranges) and sum(bool(m[3]) for m in ranges if m) > 1:

@@ -14,6 +14,8 @@ from annealed.pipelines.motion.driving import TEST_KINDS, driving_sequence
 from annealed.pipelines.motion.evaluate import picked_errors
 from common import new_parser, print_head, print_line
 
+ERRORS = {"walk": "random walk", "mixed": "a tenth with large errors", "heavy": "heavy tails"}
+
 
 def sets_of(ranker, sequences):
     """Return candidates with features and errors."""
@@ -32,14 +34,16 @@ def main(argv=None):
     parser.add_argument("--model", default="motion")
     args = parser.parse_args(argv)
     ranker, every = load_model(args.model), []
-    print_head("kind", "scenes", "wrong, %", "best candidate, %")
-    for kind in TEST_KINDS:
+    scene = "kind", "focal length / image width", "tracking errors", "scenes"
+    print_head(*scene, "wrong, %", "best candidate, %")
+    for kind, settings in TEST_KINDS.items():
         sets = sets_of(ranker, (driving_sequence(kind, seed) for seed in range(args.scenes)))
         errors = picked_errors(sets, ranker.function.scores_of_sets(sets))
         every += [*zip(errors, (100 * one.known_errors.min() for one in sets))]
         means = (f"{mean:.1f}" for mean in np.mean(every[-len(sets) :], axis=0))
-        print_line(kind, len(sets), *means)
-    print_line("all", len(every), *(f"{mean:.1f}" for mean in np.mean(every, axis=0)))
+        low, high = settings.lens
+        print_line(kind, f"{low} to {high}", ERRORS[settings.errors], len(sets), *means)
+    print_line("all", "", "", len(every), *(f"{mean:.1f}" for mean in np.mean(every, axis=0)))
 
 
 if __name__ == "__main__":

@@ -434,7 +434,7 @@ def load_model(name_or_path: str | Path) -> Any:
     Returns
     -------
     model
-        Model whose class, such as :class:`KeypointDetector`, depends on the file.
+        Loaded model. Its class depends on the file, for example :class:`KeypointDetector`.
 
     Raises
     ------

@@ -55,7 +55,7 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
 
     The EXIF orientation is applied, and transparent pixels are blended over white. Grey values of
     more than 8 bits are scaled from their full range (such as [0, 65535] for 16 bits) to [0, 255],
-    and floats in [0, 1] are multiplied by 255.
+    and floats from [0, 1] to [0, 255].
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ValueError
-        If the file is missing, empty, damaged or not an image. The message is a single line that
-        starts with the file name.
+        If the file is missing, empty, damaged or not an image, or contains floats outside [0, 1].
+        The message is a single line that starts with the file name.
     """
     with _opened(path) as image:
         if image.mode == "I" and image.format == "TIFF":
@@ -173,8 +173,9 @@ def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
     Parameters
     ----------
     image : (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) array_like
-        Grey, RGB or RGBA image of type ``uint8``, ``uint16`` (scaled from 65535 to 255), ``bool``,
-        or float in [0, 1]. Transparent pixels are blended over white.
+        Grey, RGB or RGBA image of type ``uint8``, ``uint16`` (scaled from [0, 65535] to [0, 255]),
+        ``bool``, or float in [0, 1] (both scaled to [0, 255]). Transparent pixels are blended over
+        white.
 
     Returns
     -------
@@ -189,6 +190,7 @@ def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
     Examples
     --------
     >>> import numpy as np
+    >>> from annealed.vision import as_rgb
     >>> as_rgb(np.full((1, 1), 7, np.uint8)).tolist()
     [[[7, 7, 7]]]
     """

@@ -88,8 +88,7 @@ def cut_frame(
     first = level.from_image([corner.real, corner.imag])
     step = scale_rotation / unit * level.scale
     matrix = np.array([[step.real, -step.imag, first[0]], [step.imag, step.real, first[1]]])
-    colour = level.warped(matrix, size)
-    return Frame(np.asarray(cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY), np.uint8), origin, unit)
+    return Frame(level.warped(matrix, size, grey=True), origin, unit)
 
 
 def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
@@ -167,6 +166,7 @@ def _histograms(
     left = np.empty(CELLS, np.int64)
     across = np.empty((CELLS, cell + 1), np.float32)
     for p in range(n):
+        values = out[p]
         for j in range(CELLS):
             x = min(
                 max(xs[p] + (np.float32(j) - half) * np.float32(cell) - shift, np.float32(0.0)),
@@ -189,14 +189,14 @@ def _histograms(
                     down -= below
                 elif row == cell:
                     down = below
-                for j in range(CELLS):
-                    values = out[p, (i * CELLS + j) * DIRECTIONS :]
-                    for k in range(cell + 1):
+                for k in range(cell + 1):
+                    for j in range(CELLS):  # neighbouring sums are independent of each other
                         weight = down * across[j, k]
                         column = left[j] + k
                         for part in range(2):
-                            direction = np.uint64(bins[part, top + row, column])
-                            values[direction] += weight * shares[part, top + row, column]
+                            direction = bins[part, top + row, column]
+                            value = np.uint64((i * CELLS + j) * DIRECTIONS + direction)
+                            values[value] += weight * shares[part, top + row, column]
         square = np.float32(0.0)
         for t in range(CELLS * CELLS * DIRECTIONS):
             square += out[p, t] * out[p, t]

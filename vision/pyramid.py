@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 import cv2
 import numpy as np
@@ -22,7 +22,7 @@ def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
     Parameters
     ----------
     xy : array_like of shape (..., 2), float
-        Coordinates in pixels.
+        Coordinates in pixels. The centres of pixels have integer coordinates.
 
     Returns
     -------
@@ -71,7 +71,7 @@ class Level:
         x, y : int
             Upper left pixel. Border pixels are repeated outside the level.
         width, height : int
-            Sides of the rectangle.
+            Size of the rectangle in pixels.
 
         Returns
         -------
@@ -84,9 +84,7 @@ class Level:
         return image[np.ix_(*(i.clip(0, n - 1) for i, n in zip(inside, (rows, columns))))]
 
     def spans(self, top: int, bottom: int) -> npt.NDArray[np.int64]:
-        """Return the first and the end column of the image for each of several rows.
-
-        The end column is the column after the last.
+        """Return the range of columns that the image covers in each of several rows.
 
         Parameters
         ----------
@@ -96,28 +94,36 @@ class Level:
         Returns
         -------
         ndarray of shape (2, bottom - top)
+            First column, and the column after the last, for each row.
         """
         return np.repeat([[0], [self.shape[1]]], bottom - top, axis=1)
 
+    @cached_property
+    def grey(self) -> npt.NDArray[np.uint8]:
+        """Grey values of :attr:`image`."""
+        return np.asarray(cv2.cvtColor(self.image, cv2.COLOR_RGB2GRAY), np.uint8)
+
     def warped(
-        self, matrix: npt.NDArray[np.float64], size: tuple[int, int]
+        self, matrix: npt.NDArray[np.float64], size: tuple[int, int], grey: bool = False
     ) -> npt.NDArray[np.uint8]:
         """Sample an image from the level bilinearly; border pixels are repeated outside the level.
 
         Parameters
         ----------
         matrix : ndarray of shape (2, 3)
-            Affine transform from the pixels of the result to the level.
+            Affine transform from pixel coordinates of the result to those of the level.
         size : tuple of int
             Width and height of the result.
+        grey : bool, default False
+            Whether to sample :attr:`grey` rather than the colours.
 
         Returns
         -------
-        ndarray of shape (height, width, 3), uint8
+        ndarray of shape (height, width, 3) or (height, width), uint8
         """
         flags, border = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, cv2.BORDER_REPLICATE
-        warped = cv2.warpAffine(self.image, matrix, size, flags=flags, borderMode=border)
-        return np.asarray(warped, np.uint8)
+        source = (self.grey if grey else self.image), matrix, size
+        return np.asarray(cv2.warpAffine(*source, flags=flags, borderMode=border), np.uint8)
 
     def from_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Convert image coordinates to this level: ``(xy + 0.5) * scale - 0.5``.

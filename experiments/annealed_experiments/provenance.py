@@ -207,15 +207,24 @@ def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
     versions = {"python": platform.python_version()} | {
         name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")
     }
-    if folder := os.environ.get("ANNEALED_DATA"):
-        command = command.replace(folder, "DATA")
-    made = {"command": command, "date": str(date.today()), **source_of_code(), "versions": versions}
+    made = {
+        "command": _with_data(command),
+        "date": str(date.today()),
+        **source_of_code(),
+        "versions": versions,
+    }
     return made | {
         "processor": names[0] if names else platform.processor(),
         "seeds": seeds_of(settings),
         "fingerprint": running().fingerprint(command),
         "settings": settings,
     }
+
+
+def _with_data(text: str) -> str:
+    """Replace the folder of the public data by DATA."""
+    folder = os.environ.get("ANNEALED_DATA")
+    return text.replace(folder, "DATA") if folder else text
 
 
 def table_of(command: str) -> tuple[list[str], list[list[str]]]:
@@ -267,7 +276,7 @@ def run_command(command: str, file: Path) -> None:
     ran = subprocess.run(words, stdout=subprocess.PIPE, text=True, encoding="utf-8", check=False)
     if ran.returncode:
         raise ValueError(f"{command}: the command exited with code {ran.returncode}; expected 0")
-    record = json.loads(ran.stdout)
+    record = json.loads(_with_data(ran.stdout))
     record["rows"] = [row | {"made": 0} for row in record["rows"]]
     made = [run_of(command, record["settings"])]
     write(file, {"name": record["name"], "settings": record["settings"], "made": made} | record)

@@ -236,13 +236,19 @@ def test_the_rows_of_a_command_are_stored(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="exited with code 2; expected 0"):
         run_command(command, file)
     assert not file.exists()
-    printed = {"name": "sensors evaluate", "settings": {"home": "a"}, "rows": [{"error": 0.1}]}
+    printed = {
+        "name": "sensors evaluate",
+        "settings": {"data": "homes/a"},
+        "rows": [{"error": 0.1}],
+    }
     ran = SimpleNamespace(returncode=0, stdout=json.dumps(printed))
     monkeypatch.setattr("subprocess.run", lambda *_, **__: ran)
     monkeypatch.setenv("ANNEALED_DATA", "homes")
     run_command(command, file)
     record = json.loads(file.read_text())
-    assert record["rows"] == [{"error": 0.1, "made": 0}] and record["settings"] == {"home": "a"}
+    assert record["rows"] == [{"error": 0.1, "made": 0}] and record["settings"] == {
+        "data": "DATA/a"
+    }
     assert record["made"][0]["command"] == "annealed sensors evaluate --data DATA"
 
 

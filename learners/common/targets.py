@@ -220,7 +220,7 @@ class SparseClassifierMixin(ClassifierMixin):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
+            Rows for which to predict labels.
 
         Returns
         -------
@@ -258,7 +258,7 @@ class SparseClassifierMixin(ClassifierMixin):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
+            Rows for which to predict probabilities.
 
         Returns
         -------

@@ -20,7 +20,7 @@ from ..plots import plot_scores
 from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
-from .fit import anneals_with_ridge, solve_path
+from .fit import anneals_with_ridge, information_criterion, solve_path
 from .path import check_sizes
 from .problem import FitProblem, Solution, fitted_attributes
 from .settings import FitSettings
@@ -70,7 +70,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Returns
         -------
         FSAClassifierCV or FSARegressorCV
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------
@@ -89,7 +89,10 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                     self.sizes, problem.n_units, round(problem.n_rows), problem.n_included
                 )
                 self.ebic_ = np.array(
-                    [solution.ebic for solution in solve_path(problem, settings, self.sizes_)]
+                    [
+                        information_criterion(problem, solution)
+                        for solution in solve_path(problem, settings, self.sizes_)
+                    ]
                 )
                 self.n_features_, how = (
                     int(self.sizes_[np.argmin(self.ebic_)]),
@@ -280,7 +283,6 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         Held-out scores; only available with ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
         Value of the information criterion at each size; only available with ``criterion="ebic"``.
-        It is NaN at size 0.
     calibration_ : tuple of (float, float) or None
         Slope a and flip rate f (estimated fraction of wrong labels) of ``predict_proba``, which
         returns f + (1 - 2 f) / (1 + exp(-a score)) for two classes, and softmax(a scores), with f =
@@ -352,7 +354,6 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
         Held-out scores; only available with ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
         Value of the information criterion at each size; only available with ``criterion="ebic"``.
-        It is NaN at size 0.
     loss_, support_, coef_, intercept_, ridge_, refinement_, alternatives_
         As in :class:`FSARegressor`.
 

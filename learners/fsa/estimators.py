@@ -201,7 +201,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Returns
         -------
         FSAClassifier or FSARegressor
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------
@@ -357,7 +357,7 @@ class BatchEstimator(FSAEstimator):
         Returns
         -------
         FSAClassifier or FSARegressor
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------
@@ -551,7 +551,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Returns
         -------
         FSAClassifier
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------
@@ -770,7 +770,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Returns
         -------
         FSARegressor
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------

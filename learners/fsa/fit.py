@@ -17,7 +17,7 @@ from ..designs import (
     unscaled,
     width_of,
 )
-from ..model_selection.size import deviance
+from ..model_selection.size import deviance, ebic
 from ..objective import Prior, SquaredLoss
 from ..solvers import (
     Annealed,
@@ -126,8 +126,10 @@ def solve_path(
                 )
         previous = None
         for k in sorted(states):
-            if early_stop and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
-                break
+            if early_stop and solutions:
+                best = min(solutions, key=lambda s: information_criterion(problem, s))
+                if k > 10 + 2 * best.size:
+                    break
             solution = Solution.of(states[k], k, settings.ridge)
             if settings.refinement is None:  # the paper's algorithm
                 solution.value, _ = problem.loss.value_and_gradient(
@@ -148,6 +150,21 @@ def solve_path(
             previous = solution
             solutions.append(solution)
     return solutions
+
+
+def information_criterion(problem: FitProblem, solution: Solution) -> float:
+    """Return the extended Bayesian information criterion of a solution."""
+    # Centring removes one knot, and multiclass losses remove one class
+    k, width, q = solution.coef.shape
+    degrees = k * max(1, width - 1) * (q - problem.loss.redundant_outputs if q > 1 else q)
+    return ebic(
+        solution.value,
+        problem.n_rows,
+        solution.size,
+        problem.n_units,
+        degrees,
+        unknown_dispersion=problem.loss.unknown_dispersion,
+    )
 
 
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from ..plots import plot_path
 from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..solvers.annealing import Annealed
 from .estimators import FSAEstimator
-from .fit import condensed, solve_path
+from .fit import condensed, information_criterion, solve_path
 from .problem import fitted_attributes
 
 
@@ -51,10 +51,9 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Mean training loss at each size.
     ebic_ : ndarray of shape (n_sizes,)
         Extended Bayesian information criterion [1]_ at each size. It uses the sum of the sample
-        weights as the number of rows. It is NaN at size 0 and on a path with a single
-        positive size.
+        weights as the number of rows.
     best_size_ : int
-        Size with the lowest ``ebic_``; only meaningful if ``ebic_`` contains no NaN.
+        Size with the lowest ``ebic_``.
     loss_curve_ : ndarray of shape (n_steps,)
         Mean training loss before each annealing step.
     trajectory_ : list of (ndarray, ndarray)
@@ -112,7 +111,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         FSAPath
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------
@@ -144,7 +143,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
         self.losses_ = np.array([s.value for s in solutions])
-        self.ebic_ = np.array([s.ebic for s in solutions])
+        self.ebic_ = np.array([information_criterion(problem, s) for s in solutions])
         self.best_size_ = int(self.sizes_[np.argmin(self.ebic_)])
         self.loss_curve_ = solutions[0].loss_curve
         self.supports_ = np.zeros((len(self.sizes_), self.n_features_in_), bool)

@@ -103,7 +103,7 @@ class FSARanker(FSAEstimator):
         Returns
         -------
         FSARanker
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------

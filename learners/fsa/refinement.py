@@ -7,7 +7,6 @@ import scipy.sparse as sp
 
 from ..designs.base import Design
 from ..model_selection.ridge import CHOSEN_OPTIMISM, LeftOut, choose_ridge, raw_units
-from ..model_selection.size import ebic
 from ..objective.priors import Prior
 from ..solvers import (
     SHRINKAGE,
@@ -73,19 +72,7 @@ def refine(
     solution.value, _ = problem.loss.value_and_gradient(
         problem.y, solution.design.scores(solution.coef) + solution.intercept, problem.sample_weight
     )
-    if along_path:
-        # Centring removes one knot, and multiclass losses remove one class
-        k, width, q = solution.coef.shape
-        degrees = k * max(1, width - 1) * (q - problem.loss.redundant_outputs if q > 1 else q)
-        solution.ebic = ebic(
-            solution.value,
-            problem.n_rows,
-            solution.size,
-            problem.n_units,
-            degrees,
-            unknown_dispersion=problem.loss.unknown_dispersion,
-        )
-    elif plan.alternatives and plan.newton:
+    if not along_path and plan.alternatives and plan.newton:
         support = support_problem(
             problem, settings, design, max(solution.ridge - settings.ridge, SHRINKAGE)
         )

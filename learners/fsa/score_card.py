@@ -117,7 +117,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         Returns
         -------
         ScoreCardClassifier
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------

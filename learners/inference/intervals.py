@@ -107,7 +107,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         FSAInference
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------

@@ -153,7 +153,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         Returns
         -------
         FDRSelector
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------

@@ -21,32 +21,32 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
 
     The log posterior (section 4.2 of [1]_) is::
 
-        log p(y | F) - ridge / 2 ||weights||^2 + log prior(atoms),
+        log p(y | F) - ridge / (2 s) ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    A sparse frequency omega is called an atom, and the prior on its columns is a Markov chain.
+    Here s is the noise variance (Gaussian likelihood) or 1 (logistic likelihood). An atom is a
+    sparse frequency vector omega. In the prior, its sequence of non-zero columns is a Markov chain.
     Reversible-jump chains sample the atoms and their number [2]_. Columns are standardised
     internally.
 
     Parameters
     ----------
     n_components : int, default 50
-        Number of atoms to select by annealing, at least 1.
+        Number of atoms to select by annealing, at least 1; not used if ``solver="mcmc"``.
     max_order : int, default 3
         Maximum number of columns per atom, at least 1.
     frequency_scale : float, default 1.5
         Positive scale of the prior on the frequencies, in radians per standard deviation of a
         column.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Table of informative columns and products, from which half of the new atoms are drawn.
+        Table of the columns and products whose Fourier features correlate most with the target.
+        Half of the random new atoms are drawn from it.
 
         * "pairs": products of two columns;
         * "triples": products of two or three columns, for at most 400 columns;
         * None: no table; not suitable for hundreds of columns.
-    n_bank : int, default 5000
-        Number of candidates per annealing round, at least 1.
-    n_rounds : int, default 4
-        Non-negative number of additional annealing rounds with new candidates.
+    n_bank, n_rounds : object
+        As in :class:`SparseFourierFeatures`.
     solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
         Method that selects the atoms.
 
@@ -60,7 +60,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     n_chains : int, default 2
         Number of chains or annealing runs, at least 1. Their predictions are averaged.
     max_components : int, default 40
-        Maximum number of atoms, at least 1. Each requires 16 bytes per row.
+        Maximum number of atoms in a Markov chain, at least 1. Each requires 16 bytes per row.
     expected_components : float, default 5.0
         Positive prior mean of the number of atoms.
     ridge : float, default 1.0
@@ -72,9 +72,9 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     random_state : int, RandomState or None, default None
         Random seed.
     n_jobs : int or None, default None
-        Number of threads; it does not affect the result.
+        As in :class:`FSAClassifier`.
     likelihood : {"gaussian", "logistic"}, default "gaussian"
-        Likelihood p(y | F). More than two classes are fitted one-vs-rest.
+        Likelihood p(y | F). More than two classes are fitted one-vs-rest, as one output each.
 
         * "gaussian": least squares on labels -1 and +1; fast and sparse;
         * "logistic": logistic likelihood with Polya-Gamma variables [4]_, several times slower.
@@ -88,31 +88,27 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     intercept_ : ndarray of shape (n_outputs,)
         Intercept of each output.
     inclusion_probabilities_ : ndarray of shape (n_features,)
-        Posterior probability that at least one output uses each column.
+        For each column, the posterior probability that at least one output uses it.
     chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
-        Inclusion probabilities of each chain.
+        The same for each chain, output by output.
     group_inclusion_probabilities_ : ndarray of shape (n_groups,)
-        Inclusion probabilities of the groups.
+        The same for the groups of columns.
     groups_ : ndarray of int of shape (n_features,)
-        Group of each column.
-    atoms_ : list of tuple of int
-        Columns of each atom in the most probable sample.
-    frequencies_ : csr_matrix of shape (n_atoms, n_features)
-        Frequencies in radians per unit of X.
-    phases_ : ndarray of shape (n_atoms,)
-        Phases of the atoms; the features are the cosine and sine of ``X @ frequencies_.T -
-        phases_``.
+        Index of the group of each column.
+    atoms_, frequencies_, phases_
+        As in :class:`SparseFourierFeatures`, for the most probable sample of each output.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of transitions between columns of an atom, per sample. State j + 1 is column j;
-        state 0 is the start and end.
+        Number of transitions from one column of an atom to the next, summed over outputs and
+        averaged over samples. State j + 1 is column j; state 0 is the start and end.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
         Number of atoms in each sample.
     acceptance_ : dict of str to float
-        Acceptance rate of each type of move.
+        Acceptance rate of each type of move ("birth", "death", "grow", ...).
     r_hat_, effective_sample_size_ : dict of str to float
-        Convergence diagnostics [3]_ (worst output); the keys name the quantities.
-    traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
-        Log likelihood and number of atoms during each chain.
+        Convergence diagnostics [3]_ of "log_likelihood", "n_components" and, in ``r_hat_``,
+        "inclusion" (worst output and column).
+    traces_ : ndarray of shape (n_outputs, n_chains, min(1000, n_steps), 2)
+        Log likelihood and number of atoms, evenly spaced along each chain.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 
@@ -142,7 +138,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     likelihood: str = checked("gaussian", check_choice, tuple(LIKELIHOODS))
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Fit the model, by default with Markov chains.
+        """Fit the model.
 
         Parameters
         ----------
@@ -153,8 +149,8 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
 
         Returns
         -------
-        SparseFourierClassifier
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -206,12 +202,12 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
 
     The log posterior (section 4.2 of [1]_) is::
 
-        log p(y | F) - ridge / (2 noise variance) ||weights||^2 + log prior(atoms),
+        log p(y | F) - ridge / (2 s) ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    The noise is normal, and its variance is integrated out. Reversible-jump chains sample the atoms
-    (sparse frequencies) and their number [2]_; see :class:`SparseFourierClassifier`. Columns are
-    standardised internally.
+    Here s is the variance of the Gaussian noise, which is integrated out. Reversible-jump chains
+    sample the atoms (sparse frequency vectors omega) and their number [2]_; see
+    :class:`SparseFourierClassifier`. Columns are standardised internally.
 
     Parameters
     ----------
@@ -225,15 +221,17 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     Attributes
     ----------
     coef_ : ndarray of shape (2 n_atoms,)
-        Weights of the features that ``transform`` returns.
+        Weights of the features that ``transform`` returns, in the most probable sample.
     intercept_ : float
         Intercept of the model.
-    inclusion_probabilities_, chain_inclusion_probabilities_ : ndarray
-        As in :class:`SparseFourierClassifier`; the same holds for the attributes below.
-    group_inclusion_probabilities_, groups_, atoms_, frequencies_, phases_, transition_counts_
-        Groups of columns, and the atoms of the most probable sample.
-    n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
-        Convergence diagnostics of the chains.
+    inclusion_probabilities_, chain_inclusion_probabilities_, group_inclusion_probabilities_
+        As in :class:`SparseFourierClassifier`, with one output.
+    groups_, transition_counts_, n_components_, acceptance_
+        As in :class:`SparseFourierClassifier`, with one output.
+    r_hat_, effective_sample_size_, traces_
+        As in :class:`SparseFourierClassifier`, with one output.
+    atoms_, frequencies_, phases_
+        As in :class:`SparseFourierFeatures`, for the most probable sample.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 
@@ -255,7 +253,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     """
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Fit the model, by default with Markov chains.
+        """Fit the model.
 
         Parameters
         ----------
@@ -266,8 +264,8 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
 
         Returns
         -------
-        SparseFourierRegressor
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -289,7 +287,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows to predict.
+            Rows for which to predict targets.
 
         Returns
         -------

@@ -23,13 +23,15 @@ EXPECTED = 5.0  # prior number of atoms, which the bank ignores
 class SparseFourierFeatures(AtomFeatures):
     """Transformer that computes sparse Fourier features, selected by annealing.
 
-    From a bank of random atoms (sparse frequencies omega_l), feature selection with annealing
-    selects the atoms that minimise the squared error::
+    From a bank of random atoms (sparse frequency vectors omega_l), feature selection with annealing
+    chooses those that minimise the squared error::
 
         mean_i (y_i - constant - sum_l (weights of atom l) . (cos, sin)(omega_l . x_i))^2
 
-    The transformer is supervised, and any linear model can follow it. The features approximate a
-    learnt translation-invariant kernel (section 4.2 of [1]_). Columns are standardised internally.
+    The targets y_i are scaled to unit variance. Labels are coded as 0 and 1; for more than two
+    classes, the one-vs-rest errors are added. The transformer is supervised, and any linear model
+    can follow it. The features approximate a learnt translation-invariant kernel (section 4.2 of
+    [1]_). Columns are standardised internally.
 
     Parameters
     ----------
@@ -40,8 +42,8 @@ class SparseFourierFeatures(AtomFeatures):
     frequency_scale : float, default 1.5
         Positive scale of the frequencies, in radians per standard deviation of a column.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Table of informative columns and products of columns, from which half of the candidates are
-        drawn; see :class:`SparseFourierClassifier`.
+        Table of the columns and products whose Fourier features correlate most with the target.
+        Half of the random candidates are drawn from it; see :class:`SparseFourierClassifier`.
     n_bank : int, default 5000
         Number of candidates per round, at least 1. Each candidate requires 8 bytes per row.
     n_rounds : int, default 4
@@ -101,12 +103,12 @@ class SparseFourierFeatures(AtomFeatures):
         X : array-like of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Labels of any type, or numeric targets. Floats with fractional parts are treated as
-            numeric targets.
+            Labels of any type, or numeric targets. Floats are treated as numeric targets if any of
+            them has a fractional part; all other values, such as integers, are treated as labels.
 
         Returns
         -------
-        SparseFourierFeatures
+        self
             The fitted transformer.
 
         Raises

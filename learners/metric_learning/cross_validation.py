@@ -48,8 +48,8 @@ class SDistCV(
 ):
     """Sparse nonlinear metric (:class:`SDist`) whose settings are chosen by cross-validation.
 
-    The search minimises the cross-validated error rate over the settings in ``param_grid``. A model
-    with the best settings is then fitted to all rows.
+    The search minimises the cross-validated error rate over the settings in ``param_grid``, as in
+    section 2.7 of [1]_. A model with the best settings is then fitted to all rows.
 
     Parameters
     ----------
@@ -57,11 +57,11 @@ class SDistCV(
         Estimator that provides the parameters outside ``param_grid``; None means default
         parameters.
     param_grid : dict or None, default None
-        Dictionary that maps each parameter to a list of values. A single run covers all values of
-        ``n_steps``, ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier``. Every
-        combination of other parameters requires one run per fold. If None, the grid contains
-        ``kappa`` 3, 5 and 10, ``max_order`` 1 and 2, ``n_steps`` 25, 50, ..., 150, and
-        ``n_neighbors_predict`` 3 and 5.
+        Dictionary that maps each parameter to a list of values. All values of ``n_steps``,
+        ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier`` are evaluated with a
+        single boosting run. Every combination of other parameters requires one run per fold. If
+        None, the values are 3, 5 and 10 for ``kappa``; 1 and 2 for ``max_order``; 25, 50, ..., 150
+        for ``n_steps``; and 3 and 5 for ``n_neighbors_predict``.
     cv : int or splitter, default 5
         Number of folds, or a scikit-learn splitter.
     tolerance : float, default 0.0
@@ -69,7 +69,8 @@ class SDistCV(
         settings within this tolerance, the one with the fewest columns is chosen, and among these
         the one with the fewest steps. With 0, the setting with the lowest error is chosen.
     n_jobs : int or None, default None
-        Number of parallel runs; the result does not depend on it.
+        Number of parallel boosting runs; -1 means one per processor, and None means one. The result
+        does not depend on it.
 
     Attributes
     ----------
@@ -80,17 +81,23 @@ class SDistCV(
     best_error_ : float
         Cross-validated error rate of the best settings.
     cv_results_ : list of dict
-        One entry per combination, with the parameters, ``mean_error``, ``standard_error`` and
-        ``n_columns``.
+        One entry per combination. The keys are the names of the parameters, ``mean_error``,
+        ``standard_error`` and ``n_columns`` (mean number of columns of phi in the metric).
     n_runs_ : int
         Number of boosting runs in the search.
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
 
+    Notes
+    -----
+    The class scores of ``decision_function`` are vote fractions or, with ``classifier="base"``,
+    negated mean squared distances to the k nearest rows of each class. For two classes, it returns
+    their difference.
+
     References
     ----------
     .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
-           (2017), sections 2.6 and 2.7.
+           (2017), section 2.7.
 
     Examples
     --------
@@ -121,7 +128,7 @@ class SDistCV(
 
         Returns
         -------
-        SDistCV
+        self
             The fitted estimator.
 
         Raises
@@ -216,7 +223,7 @@ class SDistCV(
     transform = _of_best_estimator(SDist.transform)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the directions of the subspace.
+        """Return the names of the columns that ``transform`` returns.
 
         Parameters
         ----------

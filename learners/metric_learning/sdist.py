@@ -50,22 +50,23 @@ class SDist(
 ):
     """Sparse nonlinear metric learnt by boosting, with a nearest-neighbour classifier.
 
-    Boosting adds one sparse matrix of rank one per step (Algorithm 2.2 of [1]_) to minimise::
+    Each boosting step adds a sparse rank-one matrix (Algorithm 2.2 of [1]_) to minimise::
 
         sum_i exp(-f_W(x_i)),  f_W(x) = mean squared distance to the k nearest rows of other classes
                                          - mean squared distance to the k nearest rows of its class
 
     The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi consists of columns of
-    X and their products. W = sum_m w_m xi_m xi_m' is positive semi-definite, with the weight w_m
-    and direction xi_m of step m.
+    X and their products. W = W_0 + sum_m w_m xi_m xi_m' is positive semi-definite. Step m adds the
+    direction xi_m with weight w_m.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        Number k of neighbours, at least 1. "auto" means 15 or, with over 20 times as many columns
-        as rows, half the smallest class size (at least 15).
+        Number k of neighbours, at least 1. "auto" means 15 or, if X has more than 20 columns per
+        row, half the size of the smallest class, but at least 15.
     n_features_to_select : int or None, default None
-        Number of columns of phi in the final metric; None means all.
+        Maximum number of columns of phi in the metric: those that contribute most to the mean
+        squared distance. None keeps all.
     n_neighbors_predict : int, default 3
         Number of neighbours that vote on a class, at least 1.
     max_order : int, default 2
@@ -73,25 +74,28 @@ class SDist(
     solver : {"power", "sgd"}, default "power"
         Method that computes the direction of a step.
 
-        * "power": truncated power method, Algorithm 2.1;
-        * "sgd": stochastic (Oja) steps with informative truncation, sections 3.3.1 and 3.3.3 of
-          [1]_.
+        * "power": truncated power method (Algorithm 2.1 of [1]_);
+        * "sgd": stochastic gradient steps (Oja's rule), truncated as in sections 3.3.1 and 3.3.3
+          of [1]_.
     start : {"lanczos", "ones"}, default "lanczos"
         Initial vector of the truncated power method; [1]_ uses "ones".
     initial : {"zero", "identity"}, default "zero"
-        Initial metric W_0. "identity", as in [1]_, uses every column.
+        Initial metric W_0, which the attributes do not include. With "identity", as in [1]_, the
+        distance depends on all columns of X.
     kappa : int or float, default 5
-        Number of columns in the direction of each step, or a fraction in (0, 1) (rho in [1]_).
+        Number of non-zero entries in each direction xi_m, or a fraction of the columns of X, in (0,
+        1) (rho in [1]_).
     n_steps : int, default 150
         Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
-        Fraction of the optimal step length, in (0, 1] (nu in eq. (2.22)).
+        Fraction of the optimal step length, in (0, 1] (nu in [1]_).
     update_every : int, default 20
         Number of steps between searches for neighbours, at least 1.
     bagging : float, default 1.0
         Fraction of the rows used in each step, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
-        Fraction of the p columns used in each step, in (0, 1]; "sqrt" means 1 / sqrt(p).
+        Fraction of the columns of phi that each step considers, in (0, 1]; "sqrt" means
+        1/sqrt(n_features).
     standardize : bool, default True
         Whether to scale columns and products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
@@ -99,27 +103,26 @@ class SDist(
 
         * None: all steps;
         * "holdout": lowest error on held-out rows;
-        * "oob": lowest out-of-bag loss, which requires ``bagging`` below 1;
-        * "complexity": lowest value of criterion (2.17).
+        * "oob": lowest out-of-bag loss; requires ``bagging`` below 1;
+        * "complexity": lowest training loss plus complexity penalty (eq. (2.17) of [1]_).
     validation_fraction : float, default 0.2
-        Fraction of held-out rows for ``stopping="holdout"``, in (0, 1].
+        Fraction of held-out rows for ``stopping="holdout"``, in (0, 1).
     complexity_weight : float, default 0.1
-        Non-negative weight lambda_C in eq. (2.17), for ``stopping="complexity"``.
+        Non-negative weight of the penalty (lambda_C in [1]_).
     seed_interactions : int, default 0
-        Number of products that are added before the first step, in O(n p^2) time.
+        Number of products of two columns, most correlated with the class, to add before the first
+        step.
     max_products : int or None, default None
         Maximum number of products; None means three per column of X.
     classifier : {"knn", "base"}, default "knn"
-        Method that predicts classes.
+        Prediction method.
 
         * "knn": majority vote of the nearest neighbours;
-        * "base": score f_W of eq. (2.3).
+        * "base": class with the highest f_W (eq. (2.3) of [1]_).
     random_state : int, RandomState or None, default None
         Random seed.
-    n_jobs : int or None, default None
-        Number of threads; it does not affect the result.
-    verbose : bool, default False
-        Whether to show a progress bar.
+    n_jobs, verbose : object
+        As in :class:`FSAClassifier`.
 
     Attributes
     ----------
@@ -128,31 +131,24 @@ class SDist(
     columns_ : list of tuple of int
         Columns of phi in the metric: (3,) is x3, and (3, 17) is x3 x17.
     W_ : ndarray of shape (len(columns_), len(columns_))
-        Metric on these columns.
+        Matrix W. Its rows and columns correspond to ``columns_``.
     components_ : ndarray of shape (rank, len(columns_))
         Factor L of W = L'L, with the strongest direction first.
     selected_features_ : ndarray of int
         Columns of X in ``columns_``.
     interactions_ : list of str
         Names of the products, most important first.
-    n_neighbors_ : int
-        Number k of neighbours in training.
-    n_steps_ : int
-        Number of steps of the final metric.
+    n_neighbors_, n_steps_ : int
+        Number k of neighbours, and number of steps of the final metric.
     path_ : list of (ndarray, ndarray, float)
-        Support, values and weight of each step.
+        Indices and values of the non-zero entries of xi_m, and w_m, for each step.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
-
-    Notes
-    -----
-    For n rows, a step takes O(n k + n p) time; the fit needs O(n p) memory. See docs/metric.md for
-    the differences from [1]_.
 
     References
     ----------
     .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University
-           (2017), chapter 2, Algorithms 2.1 and 2.2, eqs. (2.3) to (2.22).
+           (2017), chapters 2 and 3.
 
     Examples
     --------
@@ -198,7 +194,7 @@ class SDist(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. Data of type float32 are not converted and are processed twice as fast.
+            Training rows. Data of type float32 are not converted to float64, which halves the time.
             If ``standardize`` is set, products of dense columns use centred columns. Sparse columns
             are never centred, so their products use raw columns.
         y : array-like of shape (n_samples,)
@@ -206,7 +202,7 @@ class SDist(
 
         Returns
         -------
-        SDist
+        self
             The fitted estimator.
 
         Raises
@@ -278,8 +274,8 @@ class SDist(
     def interactions_(self) -> list[str]:
         """Names of the products in the metric, in descending order of importance.
 
-        The importance of product j is its contribution to the mean squared distance: W_jj times its
-        variance.
+        The importance of product j is its contribution to the mean squared distance: its variance
+        times entry (j, j) of the matrix W of the metric.
         """
         check_is_fitted(self)
         names = feature_names(self)
@@ -301,7 +297,8 @@ class SDist(
         Returns
         -------
         ndarray of shape (n_samples, rank)
-            Coordinates, with the strongest direction first.
+            Coordinates, with the strongest direction first. With ``initial="identity"``, they
+            follow all columns of X.
         """
         check_is_fitted(self)
         rows = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
@@ -361,18 +358,18 @@ class SDist(
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Negative distances, which are larger for more similar pairs.
+            Negated distances, so that more similar pairs have higher scores.
         """
         return -self.pair_distance(pairs)
 
     def get_metric(self) -> Callable[..., float]:
-        """Return the learnt distance as a function, for ``metric`` parameters in scikit-learn.
+        """Return the learnt distance as a function, for the ``metric`` of scikit-learn estimators.
 
         Returns
         -------
         callable
-            Function ``metric(u, v, squared=False)``. It does not change when the estimator is
-            fitted again.
+            Function ``metric(u, v, squared=False)`` that returns the distance between two rows u
+            and v, or its square. It does not change when the estimator is fitted again.
         """
         check_is_fitted(self)
         features, columns, L = (
@@ -417,8 +414,9 @@ class SDist(
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Vote fractions. With ``classifier="base"``, they are instead the softmax of -2 times the
-            mean squared distance to each class, as implied by the exponential loss.
+            Vote fractions. With ``classifier="base"``, the probabilities are the softmax of -2
+            times the mean squared distance to the k nearest rows of each class, as implied by the
+            exponential loss.
         """
         scores = self._scores(X)
         return scores if self.classifier == "knn" else softmax(2.0 * scores, axis=1)

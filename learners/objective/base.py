@@ -234,9 +234,9 @@ class Loss(BaseEstimator):
     ) -> SecondOrder:
         """Compute the value, the gradient, and products with the Hessian. See :class:`Loss`.
 
-        The third result is a list with one function per output. It multiplies a matrix with n rows
-        by the Hessian of :meth:`value` with respect to the scores of this output, or by an upper
-        bound on the Hessian.
+        The third result is a list with one function per output. Each function multiplies a matrix
+        with n rows by the Hessian of :meth:`value` with respect to the scores of its output, or by
+        an upper bound on that Hessian.
         """
         curvature = self.curvature(y, scores, sample_weight)
         return *self.value_and_gradient(y, scores, sample_weight), diagonal_products(curvature)
@@ -305,10 +305,11 @@ class Loss(BaseEstimator):
         """Compute penalties of features or groups with ``sizes`` coefficients. See :class:`Loss`.
 
         Coefficients without a true effect also decrease the mean loss on ``n_rows`` rows. The
-        penalty is their expected decrease, which is proportional to the dispersion, minus that of
-        the smallest feature or group. The dispersion is 1 for a log likelihood. Otherwise, it is
-        the sum of the squared residuals divided by the sum of the curvatures. This is the mean
-        squared residual for the squared loss, and Pearson's estimate for a quasi-likelihood.
+        penalty is the decrease in loss expected from such coefficients, which is proportional to
+        the dispersion, minus that for the smallest feature or group. The dispersion is 1 for a log
+        likelihood. Otherwise, it is the sum of the squared residuals divided by the sum of the
+        curvatures. This is the mean squared residual for the squared loss, and Pearson's estimate
+        for a quasi-likelihood.
         """
         if (sizes == sizes[0]).all():
             return np.zeros(len(sizes))
@@ -332,10 +333,10 @@ class Loss(BaseEstimator):
     # -- fixed step sizes --------------------------------------------------------------------------
 
     def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> "Loss":
-        """Return the loss that annealing minimises, perhaps an approximation. See :class:`Loss`.
+        """Return the loss that annealing minimises. See :class:`Loss`.
 
-        By default, it is the loss itself. A loss with unbounded curvature is continued
-        quadratically where scores are far from the best constant.
+        By default, it is the loss itself. A loss with unbounded curvature is extended
+        quadratically where scores are far from the best constant prediction.
         """
         return (
             self
@@ -461,10 +462,10 @@ class RowLoss(Loss):
 
 
 class MarginLoss(RowLoss):
-    """Loss of the margin u = y f, for targets y in {-1, +1} and scores f, summed over the outputs.
+    """Loss that depends on the margin u = y f, for targets y in {-1, +1} and scores f.
 
-    An output with target 0 does not contribute to the loss of its row. Subclasses define functions
-    of the margin, which accept and return arrays of any shape.
+    The loss of a row is the sum over its outputs; an output with target 0 does not contribute.
+    Subclasses define functions of the margin, which accept and return arrays of any shape.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

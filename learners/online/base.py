@@ -99,8 +99,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
         Returns
         -------
-        OnlineClassifier
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -138,8 +138,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
         Returns
         -------
-        OnlineClassifier
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -259,7 +259,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
+            Rows for which to predict probabilities.
 
         Returns
         -------

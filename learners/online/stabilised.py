@@ -147,90 +147,83 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 
-    After a burst of rows, each coefficient shrinks in proportion to the number of rows that changed
-    it. The selection probability of a feature is the fraction of bursts, over all paths, that leave
-    its coefficient non-zero. After each stage of bursts, the features with the lowest probabilities
-    are dropped permanently. The final coefficients are the mean over paths and later stages or, on
-    a stream, the current mean of the paths.
+    Here y_i is -1 or +1, and w_i is the weight of row i. After every burst of rows, each
+    coefficient is soft-thresholded by an amount proportional to the number of rows that changed it.
+    The selection probability of a feature is the fraction of bursts, over all paths, that leave its
+    coefficient non-zero. After each stage of bursts, the features with the lowest probabilities are
+    dropped permanently. The final coefficients are the mean over the paths; ``fit`` also averages
+    over the stages after the last drop.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 0.1
-        Number or fraction of features that remain at the end, for each class if there are several.
-        Only used if ``selection="annealed"``.
+        Number or fraction of features that remain at the end; with more than two classes, for each
+        class. Only used if ``selection="annealed"``.
     loss : str or Loss, default "hinge"
-        Loss function: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
-        "squared", "exponential", or the corresponding loss object.
+        As in :class:`TruncatedGradientClassifier`.
     selection : {"annealed", "threshold"}, default "annealed"
         Rule for dropping features after each stage.
 
-        * "annealed": the features with the lowest selection probabilities (if equal, those with the
-          smallest mean coefficients), where ``schedule`` determines their number;
-        * "threshold": the features with a probability below ``threshold``, as printed in [1]_. The
-          result is the mean of the last stage.
+        * "annealed": drop the features with the lowest selection probabilities; ``schedule``
+          determines how many. Ties are broken by the smallest absolute mean coefficient;
+        * "threshold": drop the features whose selection probability is below ``threshold``, as in
+          [1]_. ``fit`` then averages over the paths only.
     threshold : float, default 0.7
-        Threshold pi_0 for the selection probability, in [0, 1].
+        Threshold for the selection probability (pi_0 in [1]_), in [0, 1]. Only used if
+        ``selection="threshold"``.
     schedule : str, Schedule or function, default "inverse"
         Number of features that remain after each stage; see :class:`Schedule`. Schedules given by
-        name ("inverse", "inverse_arxiv", "exponential", "linear") have mu = 0.3.
+        name ("inverse", "inverse_arxiv", "exponential", "linear") have ``mu=0.3``. Only used if
+        ``selection="annealed"``.
     learning_rate : float, default 1.0
-        Positive step size, relative to the inverse mean squared row norm.
+        Positive step size, which is divided by the mean squared Euclidean norm of the rows.
     rejection : float, default 0.05
-        Fraction of updates rejected while all features are active, in [0, 1] (beta_0, eq. (3.14)).
+        Initial rejection rate, in [0, 1] (beta_0 in eq. (3.14) of [1]_): the shrinkage per row is
+        this quantile of the absolute changes of coefficients per row in the previous stage. The
+        rate decreases to 0 as features are dropped.
     annealing : float, default 0.0
-        Rate at which rejection decreases with the number of active features (gamma, eq. (3.14)).
+        Shape of this decrease (gamma in eq. (3.14) of [1]_): linear for 0, faster for positive
+        values, slower for negative values.
     burst_size : int, default 5
         Number K of rows per burst, at least 1.
     burst_growth : float or None, default None
-        Constant alpha of section 3.5, in (0, 1). With a fraction d of active features, a burst has
-        K log(1 / (alpha d)) rows, rounded up. None means K rows.
+        Constant alpha in section 3.5 of [1]_, in (0, 1). Bursts become longer as features are
+        dropped: with a fraction d left, a burst has K log(1 / (alpha d)) rows, rounded up. None
+        means K rows.
     n_bursts : int, default 5
         Number n_K of bursts per stage, at least 1.
     n_paths : int, default 16
         Number M of paths, at least 1.
     min_bursts : int, default 0
-        A feature is evaluated only if it has occurred in more bursts than this non-negative number
-        (delta_K, eq. (3.33)).
+        Non-negative number of bursts (delta_K in eq. (3.33) of [1]_). A feature has selection
+        probability 1 until more than this number of bursts have changed it.
     n_stages : int, default 100
         Number of stages in the schedule of ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
-        Positive ridge, relative to the mean squared row norm. If given, ``fit`` finally minimises
-        mean loss + ridge / 2 ||coef||^2 over the remaining features. The Huberised hinge replaces
-        the hinge loss.
-    fit_intercept : bool, default True
-        Whether to fit an intercept, which is not shrunk.
-    max_iter : int, default 20
-        Number of passes over the rows in ``fit``, at least 1.
-    class_weight : dict, "balanced" or None, default None
-        Factor for the row weights of each class. "balanced", for ``fit`` only, gives all classes
-        the same total weight.
-    random_state : int, RandomState or None, default None
-        Random seed for the order of the rows.
+        Positive factor of a ridge penalty, which is multiplied by the mean squared Euclidean norm
+        of the rows. If given, ``fit`` ends by minimising mean loss + ridge / 2 ||coef||^2 over the
+        remaining features. In this step, the Huberised hinge replaces the hinge loss.
+    fit_intercept, max_iter, class_weight, random_state : object
+        As in :class:`TruncatedGradientClassifier`.
     n_jobs : int or None, default None
-        Number of threads; it does not affect the result.
+        Number of threads; -1 means all processors, and None means one. The result does not depend
+        on it.
     verbose : bool, default False
         Whether to show a progress bar.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients of the raw columns; 0 for columns that are not selected. More than two classes
-        are fitted one-vs-rest.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercept of each output.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels in ascending order.
-    n_iter_ : int
-        Number of passes over the rows.
+    coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`TruncatedGradientClassifier`.
     history_ : ndarray of shape (n_stages, 2)
         Number of active features after each stage, and the gravity (shrinkage per row) of the
         stage. With several classes, these are the values of the first class.
-    n_features_in_, feature_names_in_
-        Number and names of the training columns.
 
     Notes
     -----
-    Eqs. (3.11), (3.14) and (3.33) do not work as printed; docs/papers.md lists the replacements.
+    As printed in [1]_, eq. (3.14) is 0 before the first drop, and eq. (3.11) is infinite. Here, d
+    and 1 - d are exchanged in eq. (3.14), and a quantile replaces eq. (3.11). In eq. (3.33), b
+    counts the bursts that leave a coefficient non-zero.
 
     References
     ----------

@@ -73,29 +73,30 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + L^2 gravity / learning_rate ||coef||_1
 
-    where L^2 is the mean squared Euclidean norm of the rows.
+    Here y_i is -1 or +1, w_i is the weight of row i, and L^2 is the mean squared Euclidean norm of
+    the rows.
 
     Parameters
     ----------
     gravity : float, default 1e-4
-        Non-negative shrinkage g_0 per row. After every ``burst_size`` rows, all coefficients shrink
-        by ``burst_size * gravity``. Larger values give sparser models.
+        Non-negative shrinkage per row (g_0 in [2]_). After every ``burst_size`` rows, all
+        coefficients shrink by ``burst_size * gravity``. Larger values give sparser models.
     loss : str or Loss, default "hinge"
         Loss function: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
-        "squared", "exponential", or the corresponding loss object.
+        "squared", "exponential", or a :class:`Loss` object of one of these types.
     learning_rate : float, default 0.3
-        Positive step size, relative to the inverse mean squared row norm.
+        Positive step size, which is divided by the mean squared Euclidean norm of the rows.
     burst_size : int, default 5
         Number K of rows between soft-thresholding steps, at least 1.
     shuffle : bool, default True
         Whether to shuffle the rows before every pass of ``fit``.
     fit_intercept : bool, default True
-        Whether to fit an intercept, which is not shrunk.
+        Whether to fit an intercept, which is not penalised.
     max_iter : int, default 20
         Number of passes over the rows in ``fit``, at least 1.
     class_weight : dict, "balanced" or None, default None
-        Factor for the row weights of each class. "balanced", for ``fit`` only, gives all classes
-        the same total weight.
+        Factors for the row weights, as ``{label: factor}``. "balanced", for ``fit`` only, gives all
+        classes the same total weight. None means no factors.
     random_state : int, RandomState or None, default None
         Random seed for the order of the rows.
     verbose : bool, default False
@@ -104,7 +105,7 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients of the raw columns; 0 for columns that are not selected. More than two classes
+        Coefficients of the columns of X; 0 for columns that are not selected. More than two classes
         are fitted one-vs-rest.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept of each output.
@@ -151,6 +152,8 @@ class FOBOSClassifier(SoftThresholdClassifier):
     minimises::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
+
+    Here y_i is -1 or +1, and w_i is the weight of row i.
 
     Parameters
     ----------
@@ -204,9 +207,10 @@ class RDAClassifier(SoftThresholdClassifier):
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
 
-    After t rows, the coefficients minimise the sum of three terms: the inner product of the mean
-    gradient and coef, the l1 norm multiplied by penalty + gamma rho / sqrt(t), and gamma / (2
-    sqrt(t)) ||coef||^2.
+    Here y_i is -1 or +1, and w_i is the weight of row i. After t rows, the coefficients minimise
+    the sum of three terms: the inner product of the mean gradient and coef, the l1 norm multiplied
+    by penalty + c rho / sqrt(t), and c / (2 sqrt(t)) ||coef||^2, where c is ``gamma`` times the
+    mean squared Euclidean norm of the rows.
 
     Parameters
     ----------
@@ -215,8 +219,8 @@ class RDAClassifier(SoftThresholdClassifier):
     loss : str or Loss, default "hinge"
         As in :class:`TruncatedGradientClassifier`.
     gamma : float, default 1.0
-        Positive strength of the proximal term, relative to the mean squared row norm. Smaller
-        values give larger steps.
+        Positive factor of the quadratic term, which is multiplied by the mean squared Euclidean
+        norm of the rows. Smaller values give larger steps.
     rho : float, default 0.005
         Non-negative strength of the additional l1 penalty, which decreases with the number of rows.
     shuffle, fit_intercept, max_iter, class_weight, random_state, verbose : object

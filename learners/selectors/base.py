@@ -108,8 +108,8 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
 
         Returns
         -------
-        SelectingClassifier
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -141,8 +141,8 @@ class SelectingRegressor(MultiOutputMixin, RegressorMixin, Selector):
 
         Returns
         -------
-        SelectingRegressor
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -166,7 +166,7 @@ class SelectingRegressor(MultiOutputMixin, RegressorMixin, Selector):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
+            Rows for which to predict targets.
 
         Returns
         -------

@@ -27,9 +27,9 @@ class SparseMinimum(NamedTuple):
     value : float
         Objective at the minimiser.
     path : list of (action, feature, objective, size)
-        Steps of the search, as named tuples: the ``action`` ("enter" or "leave"); the ``feature``,
-        which is a coordinate; the ``objective`` after the refit; and the ``size``, the number of
-        selected coordinates.
+        Steps of the search, as named tuples with the fields ``action`` ("enter" or "leave"),
+        ``feature`` (index of the coordinate), ``objective`` (after the refit) and ``size`` (number
+        of selected coordinates).
     """
 
     coef: np.ndarray
@@ -67,7 +67,7 @@ def forward_backward_minimise(
         Indices of coordinates that may always be non-zero and do not count towards
         ``n_features_to_select``.
     criterion : {"gradient", "objective"}, default "gradient"
-        Criterion for the coordinate to add.
+        Criterion that determines which coordinate is added.
 
         * "gradient": largest absolute derivative (FoBa-gdt);
         * "objective": largest decrease in the objective when only this coordinate changes

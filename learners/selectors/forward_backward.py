@@ -272,7 +272,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
         * "exponential": see :class:`ExponentialLoss`;
         * a :class:`Loss` object.
     criterion : {"gradient", "objective"}, default "gradient"
-        Criterion for the feature to add.
+        Criterion that determines which feature is added.
 
         * "gradient": largest absolute derivative (FoBa-gdt). For a feature or group with several
           coefficients, it is the root mean square of the derivatives;
@@ -299,7 +299,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
         Non-negative factor of the ridge penalty. Without a penalty, the objective has no minimum
         for separable classes.
     fit_intercept : bool, default True
-        Whether to fit an intercept, which is neither shrunk nor dropped.
+        Whether to fit an intercept, which is neither penalised nor dropped.
     class_weight : dict, "balanced" or None, default None
         Factors for the row weights, as ``{label: factor}``. "balanced" gives all classes the same
         total weight. None means no factors.
@@ -315,9 +315,10 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept of each output.
     path_ : list of (action, feature, objective, size)
-        Steps of the search, as named tuples: the ``action`` ("enter" or "leave"); the ``feature``
-        or the group, where groups are numbered from 0 in the order of their first columns; the
-        ``objective`` after the refit; and the ``size``, the number of selected features or groups.
+        Steps of the search, as named tuples with the fields ``action`` ("enter" or "leave"),
+        ``feature`` (index of the feature or of the group; groups are numbered from 0 in the order
+        of their first columns), ``objective`` (after the refit) and ``size`` (number of selected
+        features or groups).
     n_iter_ : int
         Number of forward and backward steps.
     n_features_in_ : int
@@ -374,7 +375,7 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
     ridge : float, default 1e-4
         Non-negative factor of the ridge penalty.
     fit_intercept : bool, default True
-        Whether to fit an intercept, which is neither shrunk nor dropped.
+        Whether to fit an intercept, which is neither penalised nor dropped.
 
     Attributes
     ----------

@@ -222,7 +222,7 @@ def boost(
 ) -> Boosted:
     """Boost weak learners on single features until more than k features would be selected.
 
-    Each round adds the weak learner that lowers the quadratic model of the loss most.
+    Each round adds the weak learner that most reduces a quadratic approximation of the loss.
 
     Parameters
     ----------
@@ -276,15 +276,15 @@ def boost(
 
 @estimator
 class LogitBoostClassifier(SelectingClassifier):
-    """LogitBoost classifier on at most k features (Friedman et al. (2000) [1]_).
+    """LogitBoost classifier that uses at most k features, after Friedman et al. [1]_.
 
     Round t of boosting adds a weak learner f_t on a single feature j(t). At most k different
     features are used. The objective is::
 
         sum_i w_i loss(y_i, F(x_i)),   F(x) = constant + sum_t learning_rate f_t(x_j(t))
 
-    The row weights w_i sum to one. Each round adds the weak learner that lowers the quadratic model
-    of the loss most. Boosting ends when more than k features would be selected.
+    The row weights w_i sum to one. Each round adds the weak learner that most reduces a quadratic
+    approximation of the loss. Boosting ends when more than k features would be selected.
 
     Parameters
     ----------
@@ -292,7 +292,8 @@ class LogitBoostClassifier(SelectingClassifier):
         Maximum number k of features, or a fraction of them. Fewer features are selected if
         ``n_rounds`` is reached first.
     loss : str or Loss, default "auto"
-        Pointwise loss with bounded curvature. "auto" means "logistic", which gives LogitBoost.
+        Pointwise loss with bounded curvature; the values are those of :class:`TISPClassifier`.
+        "auto" means "logistic", which gives LogitBoost.
     response : {"linear", "constant", "piecewise"}, default "linear"
         Type of the weak learners.
 
@@ -305,13 +306,13 @@ class LogitBoostClassifier(SelectingClassifier):
     n_rounds : int, default 500
         Maximum number of weak learners, at least 1.
     subsample : float, default 1.0
-        Fraction of the features that is tried in each round, in (0, 1]. In [2]_, 1 is called LB and
-        0.1 is called LB1.
+        Fraction of the features that is tried in each round, in (0, 1]. The values 1 and 0.1 give
+        the methods that [2]_ calls LB and LB1.
     learning_rate : float, default 1.0
         Positive factor by which every weak learner is multiplied.
     class_weight : dict, "balanced" or None, default None
-        Factor for the row weights of each class. "balanced" gives all classes the same total
-        weight.
+        Factors for the row weights, as ``{label: factor}``. "balanced" gives all classes the same
+        total weight. None means no factors.
     random_state : int, RandomState or None, default None
         Random seed; only used if ``subsample`` is below 1.
 
@@ -322,11 +323,13 @@ class LogitBoostClassifier(SelectingClassifier):
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients of the raw columns; only for linear responses.
-    knots_ : ndarray of shape (k, n_bins + 1)
-        Knots of each selected feature; not for linear responses.
-    responses_ : ndarray of shape (k, n_bins or n_bins + 1, n_outputs)
-        Values of the responses in the bins ("constant") or at the knots ("piecewise").
+        Coefficients of the unscaled columns; only for linear responses.
+    knots_ : ndarray of shape (n_selected, n_bins + 1)
+        Knots of each selected feature, in column order; not for linear responses.
+    responses_ : ndarray of shape (n_selected, n_bins or n_bins + 1, n_outputs)
+        Response to each selected feature: the sum of its weak learners in each bin ("constant") or
+        at each knot ("piecewise"). There is one output for two classes, otherwise one per class.
+        Not for linear responses.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept of each output.
     rounds_ : ndarray of shape (n_iter_,), int
@@ -343,7 +346,8 @@ class LogitBoostClassifier(SelectingClassifier):
     .. [1] J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression: a Statistical View
            of Boosting", The Annals of Statistics 28 (2000).
     .. [2] A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer
-           Vision and Big Data Learning", IEEE TPAMI 39 (2017).
+           Vision and Big Data Learning", IEEE Transactions on Pattern Analysis and Machine
+           Intelligence 39 (2017).
 
     Examples
     --------

@@ -157,7 +157,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         Returns
         -------
         self
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------

@@ -47,17 +47,19 @@ def _best_threshold(
 
 
 class RankBoost(BaseEstimator):
-    """RankBoost ranker with threshold rules (Freund et al. (2003) [1]_), a baseline in [2]_.
+    """RankBoost ranker [1]_ whose weak rankers compare one feature with a threshold.
 
-    Each round of boosting adds a weak ranker, which compares one feature with a threshold. The
-    objective, over pairs in which item i should score above item j, is::
+    It is the baseline for ranking in section 7.3.1 of [2]_. The objective, over pairs in which item
+    i should score above item j, is::
 
-        sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
+        sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t h_t(x)
 
-    Here f(t) is the column of weak ranker t. The added weak ranker is the one with the largest
-    ``|r|``, where r = sum_ij D_ij (h(x_i) - h(x_j)) for the weak ranker h and the current weights
-    D, eq. (23) of [2]_. Its weight is alpha = 1/2 ln((1 + r) / (1 - r)), the third method of [1]_.
-    Pairs without a preference are ignored. Boosting ends early if the ranking is perfect.
+    The weak ranker h_t (eq. (23) of [2]_) is 1 if the value in a column exceeds a threshold theta,
+    otherwise 0. The pair weights D_ij sum to one. Each round adds the weak ranker h with the
+    largest ``|r|``, where r = sum_ij d_ij (h(x_i) - h(x_j)). The current weights d_ij are
+    proportional to D_ij exp(F(x_j) - F(x_i)) and sum to one. The weight of h is alpha = 1/2 ln((1 +
+    r) / (1 - r)), the third method in section 3.2 of [1]_. Boosting ends early if a single weak
+    ranker orders all pairs correctly, or if none improves the objective.
 
     Parameters
     ----------
@@ -86,6 +88,7 @@ class RankBoost(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
+    >>> from annealed.learners import RankBoost
     >>> X = np.random.default_rng(0).uniform(size=(50, 5))
     >>> ranker = RankBoost(20).fit(X, X[:, 2].round(1))
     >>> int(ranker.feature_importances_.argmax())
@@ -112,20 +115,22 @@ class RankBoost(BaseEstimator):
         X : array of shape (n_samples, n_features)
             Training data.
         y : array of shape (n_samples,) or None
-            Relevance grades, where higher grades are better; not required if ``pairs`` is given.
+            Relevance grades, where higher grades are better; ignored if ``pairs`` is given.
         qid : array of shape (n_samples,) or None
-            Query of each item. If neither ``qid`` nor ``pairs`` is given, all items belong to one
-            query.
+            Query identifier of each item; only items of the same query are compared. None means a
+            single query. Ignored if ``pairs`` is given.
         pairs : array of shape (n_pairs, 3) or None
-            Preferences (i, j, r): item i should score above item j if r > 0.5, and below it if r <
-            0.5. The weight of the preference is ``|2 r - 1|``.
+            Preferences (i, j, r) for the rows i and j of X, with r in [0, 1]: item i should score
+            above item j if r > 0.5, and below it if r < 0.5. The weight of the preference is ``|2 r
+            - 1|``, so pairs with r = 0.5 are ignored.
         sample_weight : array of shape (n_samples,) or None
-            Item weights. The weight of a pair is the product of its two item weights.
+            Item weights; None means equal weights. The weight of a pair is the product of its two
+            item weights.
 
         Returns
         -------
         self
-            The estimator itself.
+            The fitted estimator.
 
         Raises
         ------

@@ -98,9 +98,10 @@ class _TISP(ScaledSelector):
 
 @estimator
 class TISPClassifier(_TISP, SelectingClassifier):
-    """Classifier that selects k features by quantile thresholding ([1]_; QTP in [2]_).
+    """Classifier that selects k features by thresholding-based iterative selection (TISP, [1]_).
 
-    The objective, over the coefficients of at most k features, is::
+    The variant that keeps k features in each iteration is called quantile TISP (QTP) in [2]_. The
+    objective, over the coefficients of at most k features, is::
 
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
@@ -117,11 +118,12 @@ class TISPClassifier(_TISP, SelectingClassifier):
         Pointwise loss with bounded curvature.
 
         * "auto" or "logistic": logistic loss, or multinomial loss for more than two classes;
-        * "flipped_logistic", "huberised_hinge" or "lorenz": losses for noisy labels;
-        * "squared": squared error on labels -1 and +1;
+        * "flipped_logistic", "huberised_hinge" or "lorenz": as in :class:`FSAClassifier`;
+        * "squared": half the squared error on labels -1 and +1;
         * a :class:`Loss` object.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which columns are compared and penalised; see :class:`FSAClassifier`.
+        "standardize" scales each column to variance one; "none" divides all columns by the same
+        number.
     n_thresholdings : int, default 10
         Number of gradient steps on all features, each followed by thresholding, at least 1.
     n_steps : int, default 500
@@ -130,14 +132,15 @@ class TISPClassifier(_TISP, SelectingClassifier):
         Whether to distribute the additional steps evenly over the thresholding steps. If False, all
         additional steps follow the last thresholding step, as in [2]_.
     learning_rate : float or "auto", default "auto"
-        Positive step size. "auto" means the inverse curvature on the current features.
+        Positive step size. "auto" means the inverse of an upper bound on the curvature of the
+        objective, which is estimated for the features of the current step.
     ridge : float, default 0.0
         Non-negative factor of the ridge penalty.
     fit_intercept : bool, default True
-        Whether to fit an intercept, which is neither shrunk nor dropped.
+        Whether to fit an intercept, which is neither penalised nor dropped.
     class_weight : dict, "balanced" or None, default None
-        Factor for the row weights of each class. "balanced" gives all classes the same total
-        weight.
+        Factors for the row weights, as ``{label: factor}``. "balanced" gives all classes the same
+        total weight. None means no factors.
 
     Attributes
     ----------
@@ -146,7 +149,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients of the raw columns; 0 for columns that are not selected.
+        Coefficients of the unscaled columns; 0 for columns that are not selected.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercept of each output.
     loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
@@ -175,15 +178,16 @@ class TISPClassifier(_TISP, SelectingClassifier):
 
 
 class TISPRegressor(_TISP, SelectingRegressor):
-    """Regressor that selects k features by quantile thresholding ([1]_; QTP in [2]_).
+    """Regressor that selects k features by thresholding-based iterative selection (TISP, [1]_).
 
-    The objective, over the coefficients of at most k features, is::
+    The variant that keeps k features in each iteration is called quantile TISP (QTP) in [2]_. The
+    objective, over the coefficients of at most k features, is::
 
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
     The row weights w_i sum to one. Each gradient step on all features is followed by thresholding,
     so dropped features may be selected again. With a ridge penalty, this is the hard-ridge
-    thresholding of [1]_. Several outputs share one support.
+    thresholding of [1]_. Several outputs share the selected features.
 
     Parameters
     ----------
@@ -203,7 +207,7 @@ class TISPRegressor(_TISP, SelectingRegressor):
     support_ : ndarray of shape (n_features,), bool
         Mask of the selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients of the raw columns; 0 for columns that are not selected.
+        Coefficients of the unscaled columns; 0 for columns that are not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept of each output.
     loss_curve_, n_iter_, n_features_in_, feature_names_in_

@@ -185,12 +185,12 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
             Sequence ID of each row, as an alternative to ``lengths``. The rows of a sequence must
             be in order, but rows of other sequences may lie between them.
         sample_weight : array of shape (n_rows,) or None, default None
-            Row weights, which must be equal within a sequence.
+            Row weights, which must be equal within a sequence. None means equal weights.
 
         Returns
         -------
-        BaseCRF
-            The estimator itself.
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -377,12 +377,13 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
 class LinearChainCRF(BaseCRF):
     """Linear-chain conditional random field, which labels each row given all rows of its sequence.
 
-    The model is that of Lafferty et al. (2001) [1]_. L-BFGS minimises the same convex objective as
-    crfsuite with all possible states and transitions::
+    The model is that of Lafferty et al. (2001) [1]_. L-BFGS minimises the convex objective::
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 
-    Here w is the weight of a sequence. The intercept is not penalised.
+    Here w is the weight of a sequence. The intercepts are not penalised. Without intercepts, the
+    objective is that of crfsuite with the options ``feature.possible_states`` and
+    ``feature.possible_transitions``.
 
     Parameters
     ----------
@@ -392,7 +393,7 @@ class LinearChainCRF(BaseCRF):
         Whether to fit transition scores. Without them, the model is a logistic regression on single
         rows.
     fit_intercept : bool, default True
-        Whether to fit an intercept for each class. Intercepts are not shrunk.
+        Whether to fit an intercept for each class, which is not penalised.
     max_iter : int, default 1000
         Maximum number of L-BFGS iterations, at least 1.
     tol : float, default 1e-9
@@ -422,9 +423,10 @@ class LinearChainCRF(BaseCRF):
 
     Notes
     -----
-    With scikit-learn's metadata routing enabled, cross-validation passes ``sequence`` to ``fit``
-    and ``score``. An example with one fold per day is ``cross_validate(model, X, y,
-    params={"sequence": days, "groups": days}, cv=LeaveOneGroupOut())``.
+    If scikit-learn's metadata routing is enabled, cross-validation passes ``sequence`` (sequence ID
+    of each row, as an alternative to ``lengths``) to ``fit`` and ``score``. For example,
+    ``cross_validate(model, X, y, params={"sequence": days, "groups": days},
+    cv=LeaveOneGroupOut())`` uses one fold per day.
 
     References
     ----------

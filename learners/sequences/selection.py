@@ -69,40 +69,45 @@ class SelectingCRF(SupportMixin, BaseCRF):
 
 @estimator
 class ForwardBackwardCRF(SelectingCRF):
-    """Sparse CRF on k columns or groups, selected by forward-backward greedy search (FoBa, [2]_).
+    """Sparse linear-chain CRF whose columns are selected by forward-backward greedy search [2]_.
 
-    A greedy search over the coefficients of at most k columns or groups (units) minimises::
+    A conditional random field (CRF) labels each row given all rows of its sequence. A greedy search
+    (FoBa) over the coefficients of at most k columns or groups of columns (units) minimises::
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 
-    Here w is the weight of a sequence, and the model is that of [1]_. Transitions and intercept are
-    always included.
+    Here w is the weight of a sequence, and p is the linear-chain CRF of [1]_ (see
+    :class:`LinearChainCRF`). Transition scores and intercepts are not subject to selection.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
-        Number k of units to select, or a fraction of them. If None, the search stops according to
-        ``delta`` or ``epsilon``.
+        Number k of units to select, or a fraction of them. The search stops earlier if ``delta`` or
+        ``epsilon`` requires it. None means no limit, and requires one of these thresholds.
     feature_groups : array of shape (n_features,) or None, default None
-        Group label of each column, such as its sensor. A group is added or removed as a whole.
+        Group label of each column, such as its sensor. A group is added or removed as a whole. None
+        means that every column is a unit.
     backward : bool, default True
-        Whether to take backward steps.
+        Whether to take backward steps: units are removed as long as a removal raises the objective
+        by less than half the decrease that was achieved when the current number of units was
+        reached.
     polish : {"swap"} or None, default None
         Refinement of the selection. "swap" exchanges selected units for others, one at a time, as
-        long as the refitted objective decreases.
+        long as this lowers the objective after refitting. None omits it.
     criterion : {"gradient", "objective"}, default "gradient"
-        Criterion for the unit to add.
+        Criterion that determines which unit is added.
 
-        * "gradient": largest gradient on standardised columns (FoBa-gdt);
+        * "gradient": largest root mean square of the derivatives with respect to the coefficients
+          of the unit, on standardised columns (FoBa-gdt);
         * "objective": largest decrease in the objective when only the coefficients of the unit
           change (FoBa-obj). Every step requires a small minimisation for every unit, so this suits
           small problems only.
     delta : float or None, default None
-        Positive stopping threshold for the criterion "objective". The search stops when no unit
-        lowers the objective by at least this amount.
+        Positive threshold for the criterion "objective": the search stops when no addition lowers
+        the objective by at least ``delta``. None means no threshold.
     epsilon : float or None, default None
-        Positive stopping threshold for the criterion "gradient". The search stops when no unit has
-        a gradient of at least this size.
+        Positive threshold for the criterion "gradient": the search stops when the root mean square
+        of the derivatives is below ``epsilon`` for every unit. None means no threshold.
     per_class : bool, default False
         Whether a unit is the coefficient of a column for a single class, as in section 5 of [2]_.
         The index of a unit is then ``column * n_classes + class``, and a column is selected if any
@@ -120,9 +125,10 @@ class ForwardBackwardCRF(SelectingCRF):
         Labels of the selected groups in the order of their first columns. Without groups, indices
         of the selected columns.
     path_ : list of (action, feature, objective, size)
-        Sequence of steps: the action, the unit (a column, or a group identified by its first
-        column), the objective after refitting (NaN if not computed), and the number of selected
-        units.
+        Steps of the search, as named tuples with the fields ``action`` ("enter" or "leave"),
+        ``feature`` (index of the feature or of the group; groups are numbered from 0 in the order
+        of their first columns), ``objective`` (after the refit; NaN if not computed) and ``size``
+        (number of selected units).
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 
@@ -178,16 +184,18 @@ class ForwardBackwardCRF(SelectingCRF):
 
 @estimator
 class FSACRF(SelectingCRF):
-    """Sparse CRF on k columns or groups, selected by annealing [2]_.
+    """Sparse linear-chain CRF whose columns are selected by annealing [2]_.
 
-    The objective, over the coefficients of at most k columns or groups (units), is::
+    A conditional random field (CRF) labels each row given all rows of its sequence. The objective,
+    over the coefficients of at most k columns or groups of columns (units), is::
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 
-    Here w is the weight of a sequence, and the model is that of [1]_. Transitions and intercept are
-    always included. Annealing starts with all units, and drops the weakest units on a schedule
-    until k remain. The steps are quasi-Newton steps, since the curvature of a chain has no bound
-    that is useful for gradient steps.
+    Here w is the weight of a sequence, and p is the linear-chain CRF of [1]_ (see
+    :class:`LinearChainCRF`). Transition scores and intercepts are not subject to selection.
+    Annealing starts with all units, and drops the weakest units on a schedule until k remain.
+    Between the cuts (removals of units), L-BFGS minimises the objective; gradient steps would be
+    small, since no tight bound on the curvature is available.
 
     Parameters
     ----------
@@ -197,21 +205,22 @@ class FSACRF(SelectingCRF):
         As in :class:`ForwardBackwardCRF`.
     polish : {"swap"} or None, default "swap"
         Refinement of the selection. "swap" exchanges selected units for others, one at a time, as
-        long as the refitted objective decreases.
+        long as this lowers the objective after refitting. None omits it.
     criterion : {"norm", "objective"}, default "objective"
-        Criterion for the units to drop.
+        Criterion that determines which units are dropped.
 
-        * "norm": smallest standardised coefficients;
-        * "objective": smallest increase in the objective when the unit is removed, which takes one
-          pass over the data per unit and cut.
+        * "norm": smallest root mean square of the coefficients on standardised columns;
+        * "objective": smallest increase in the objective when the unit is removed. This requires
+          one pass over the data for each unit before each cut.
     schedule : str, Schedule or function, default "linear"
-        Number of units that remain after each cut (removal of units); see :class:`Schedule`.
-        "linear" drops the same number of units in each cut.
+        Number of units that remain after each step; see :class:`Schedule`. "linear" drops the same
+        number of units in each cut.
     n_steps : int or None, default None
-        Number of steps in the schedule. None means twice the number of units to drop, but at most
-        120, so that "linear" drops one unit at a time.
+        Number of steps in the schedule. A step that drops no unit is skipped. None means twice the
+        number of units to drop, so that "linear" drops one unit at a time, but at most 120.
     steps_per_cut : int, default 1000
-        Maximum number of L-BFGS iterations before each cut. The default allows convergence.
+        Maximum number of L-BFGS iterations before each cut. The default is normally enough for
+        convergence.
     ridge, fit_transitions, fit_intercept, max_iter, tol : object
         As in :class:`LinearChainCRF`.
 
@@ -219,8 +228,11 @@ class FSACRF(SelectingCRF):
     ----------
     classes_, coef_, transitions_, intercept_, objective_, n_iter_
         As in :class:`LinearChainCRF`.
-    support_, selected_groups_, path_, n_features_in_, feature_names_in_
+    support_, selected_groups_, n_features_in_, feature_names_in_
         As in :class:`ForwardBackwardCRF`.
+    path_ : list of (action, feature, objective, size)
+        As in :class:`ForwardBackwardCRF`, except that the objective of a dropped unit is that
+        before the cut.
 
     See Also
     --------

@@ -33,8 +33,8 @@ class DaskMatrix(OutOfCoreMatrix):
     Raises
     ------
     ValueError
-        If a limit is out of range, a column is not numeric, a chunk is not a NumPy array or the
-        array is not 2-D.
+        If a limit is out of range, a column is not numeric, a chunk is not a NumPy array, or the
+        array is not two-dimensional.
     """
 
     def __init__(
@@ -84,37 +84,39 @@ class DaskMatrix(OutOfCoreMatrix):
 
 
 def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float = 1.0) -> DaskMatrix:
-    """Wrap a Dask collection for ``fit`` and ``predict`` with limits on memory and rows.
+    """Wrap a Dask collection for ``fit`` and ``predict``, with a memory limit or subsampled rows.
 
-    Without limits, pass the collection itself.
+    If neither is needed, pass the collection itself.
 
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or Source
         Numeric matrix of shape (n_samples, n_features), with chunks of any shape. A file from
-        :func:`on_disk` is read by the workers, which need access to it at the same path. The limits
-        of the file apply unless others are given.
+        :func:`on_disk` is read by the workers, which need access to it at the same path. Its own
+        ``memory_limit`` and ``subsample`` apply unless other values are given here.
     memory_limit : int, str or None, default None
         Memory on the client that a fit may use, in bytes or as text such as "2GB"; None means 0.5
-        GiB. The remaining columns are sent to the client once they fit into half of the limit. The
-        result does not depend on the limit, up to rounding.
+        GiB, unless X is a Source with a limit. During feature selection, the columns that have not
+        been dropped are sent to the client once they fit into half of the limit. The result does
+        not depend on the limit, up to rounding.
     subsample : float, default 1.0
-        Fraction of the rows, in (0, 1], that a step reads while the remaining columns are on the
-        workers. Random row chunks are drawn for each step with the estimator's ``random_state``.
-        The rows must not be sorted by their contents.
+        Fraction of the rows, in (0, 1], that each gradient step reads until the columns that have
+        not been dropped are sent to the client. Random row chunks are drawn for each step with the
+        estimator's ``random_state``. With a value below 1, the rows must not be sorted by class or
+        by any other value.
 
     Returns
     -------
     DaskMatrix
-        Matrix of shape (n_samples, n_features) with its limits.
+        Matrix of shape (n_samples, n_features) that can be passed to ``fit`` and ``predict``.
 
     Raises
     ------
     TypeError
-        If X is of an unsupported type, or is a sparse file.
+        If X is of an unsupported type, or is a sparse matrix from :func:`write_csr`.
     ValueError
-        If a limit is out of range, a column is not numeric, a chunk is not a NumPy array or the
-        array is not 2-D.
+        If a limit is out of range, a column is not numeric, a chunk is not a NumPy array, or the
+        array is not two-dimensional.
 
     Examples
     --------

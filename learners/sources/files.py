@@ -75,10 +75,10 @@ def on_disk(
     Parameters
     ----------
     data : path, numpy.memmap, h5py.Dataset, zarr.Array, pyarrow.parquet.ParquetFile or Source
-        File or open array. The extension of a file is ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or
-        ``.parquet``. A folder of ``.parquet`` files, which may be nested, forms one table in the
-        order of the file names. A folder written by :func:`write_csr` is also accepted. Parquet
-        files may be given by URL, such as ``s3://bucket/big``.
+        File or open array. Files must have the extension ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or
+        ``.parquet``. A folder of ``.parquet`` files, including those in subfolders, is read as one
+        table, in the order of the file names. A folder written by :func:`write_csr` is also
+        accepted. Parquet files may be given by URL, such as ``s3://bucket/big``.
     batches : function or None, default None
         Function to use instead of ``data``. It returns an iterable of batches (X, y) or (X, y,
         weight), where X is an array or a data frame. It is called for each pass over the data and
@@ -98,19 +98,20 @@ def on_disk(
         pyarrow filters that select rows of a Parquet table, such as ``[("year", ">=", 2024), ("x",
         "<", 5)]``. Files and row groups without matching rows are not read.
     memory_limit : int, str or None, default None
-        Memory that a fit may use, in bytes or as text such as "2GB"; None means 2 GiB. The
-        remaining columns are loaded into memory once they fit into half of the limit. The result
-        does not depend on the limit, up to rounding.
+        Memory that a fit may use, in bytes or as text such as "2GB"; None means 2 GiB. During
+        feature selection, the columns that have not been dropped are loaded into memory once they
+        fit into half of the limit. The result does not depend on the limit, up to rounding.
     subsample : float, default 1.0
-        Fraction of the rows, in (0, 1], that a step reads while the remaining columns do not fit
-        into memory. Random blocks of rows are drawn for each step with the estimator's
-        ``random_state``. The rows must not be sorted by their contents.
+        Fraction of the rows, in (0, 1], that each gradient step reads until the columns that have
+        not been dropped fit into memory. Random blocks of rows are drawn for each step with the
+        estimator's ``random_state``. With a value below 1, the rows must not be sorted by class or
+        by any other value.
 
     Returns
     -------
     Source
-        Matrix of shape (n_samples, n_features). ``source[rows]`` is a matrix of some rows, and
-        ``source[rows, columns]`` is an array of values.
+        Matrix of shape (n_samples, n_features). ``source[rows]`` is a Source with the given rows,
+        and ``source[rows, columns]`` is an array of the given entries.
 
     Raises
     ------

@@ -143,7 +143,7 @@ def write_csr(
     n_features: int | None = None,
     zero_based: bool | Literal["auto"] = "auto",
 ) -> SparseSource:
-    """Convert a sparse matrix to a folder of files that a fit reads in blocks of rows.
+    """Convert a sparse matrix file to a folder of files that ``fit`` can read in blocks of rows.
 
     The conversion needs memory for only a few numbers per row.
 

@@ -159,7 +159,7 @@ class DetectionResult(NamedTuple):
     detections : list of Detection
         Detections in order of decreasing score.
     instances : list of Instance
-        Instances in order of decreasing probability; empty without assembly.
+        Instances in order of decreasing probability; empty if keypoints were not assembled.
     """
 
     detections: list[Detection]

@@ -107,7 +107,7 @@ class KeypointDetector(ModelFile):
 
     @property
     def search(self) -> WindowSearch:
-        """Search that applies the window classifiers of the keypoints to images."""
+        """The search object, which applies the window classifiers of the keypoints."""
         return WindowSearch(
             **{part.name: getattr(self, part.name) for part in fields(WindowSearch)}
         )
@@ -401,11 +401,11 @@ class KeypointDetector(ModelFile):
         detections = []
         for name, slope, offset in zip(self.finder.anchors, assembler.slope, assembler.offset):
             for x, y, score, scale in maxima[name].tolist() if name in names else ():
-                distinct = [
-                    (np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y), f.reference_length)
+                if all(
+                    np.hypot(x - f.keypoints[name].x, y - f.keypoints[name].y)
+                    > _EXPLAINED * f.reference_length
                     for f in instances
-                ]
-                if all(distance > _EXPLAINED * length for distance, length in distinct):
+                ):
                     log_odds = slope * score + offset + alone
                     detections.append(
                         Detection(
@@ -461,8 +461,8 @@ class KeypointDetector(ModelFile):
         max_detections : int, default 200
             Maximum number of maxima per keypoint.
         likely : function, optional
-            Function that takes the n detected whole objects, as an array of shape (n, 4), and
-            returns the rows near which the keypoints are to be detected.
+            Function that filters the n detected whole objects: it takes an array of shape (n, 4)
+            and returns the rows of the objects near which keypoints are searched for.
 
         Returns
         -------

@@ -46,7 +46,7 @@ class Contributions:
         return self.values.sum(axis=1) + self.base
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the contributions as a table with one line for each row.
+        """Return the contributions as a DataFrame with one row per input row.
 
         Returns
         -------

@@ -329,13 +329,16 @@ def _subsets(result: Evaluation, keypoints: Sequence[str], rigid: RigidModel | N
     for subset, chosen in subsets_of(result.images, rigid).items():
         for name, tolerance in product(keypoints, TOLERANCES):
             curve = pooled([result.judged[name, tolerance][i] for i in chosen])
-            row = {
-                "subset": subset,
-                "photographs": len(chosen),
-                "keypoint": name,
-                "tolerance": tolerance,
-            }
-            rows.append(row | {"points": curve.n_points, "ap": curve.average_precision})
+            rows.append(
+                {
+                    "subset": subset,
+                    "photographs": len(chosen),
+                    "keypoint": name,
+                    "tolerance": tolerance,
+                    "points": curve.n_points,
+                    "ap": curve.average_precision,
+                }
+            )
     return rows
 
 
@@ -344,14 +347,14 @@ def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> d
     results at the default threshold."""
     curve, shown = pooled(judged), pooled(default)
     precision, recall = shown.at_threshold(-np.inf)
-    false = sum(int((j.outcome == FALSE).sum()) for j in default)
     return {
         "points": curve.n_points,
         "ap": curve.average_precision,
         "recall_at_precision_90": curve.at_precision(PRECISION)[0],
         "precision_at_threshold": precision,
         "recall_at_threshold": recall,
-        "false_per_image": false / max(len(judged), 1),
+        "false_per_image": sum(int((j.outcome == FALSE).sum()) for j in default)
+        / max(len(judged), 1),
     }
 
 

@@ -1,6 +1,6 @@
 """Report on an evaluation or training run as a self-contained HTML page and as JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -101,10 +101,11 @@ def write_report(
         "learning_curve": learning_curve,
     }
     body = (
-        _summary(record) + _precision_recall(curves) + _errors(record) + _worst(test, sure, points)
-    )
-    body += (
-        _more_pictures(record, sum(len(image.instances) for image in test))
+        _summary(record)
+        + _precision_recall(curves)
+        + _errors(record)
+        + _worst(test, sure, points)
+        + _more_pictures(record, sum(len(image.instances) for image in test))
         + _looks(detector, test)
         + _how(record)
     )
@@ -202,12 +203,20 @@ def _curves(
         probability = [instance.probability for instance in result.instances]
         for k, name in enumerate(judged):
             xy = [instance.keypoints[name][:2] for instance in result.instances]
-            points, visible = image.instances[:, k], image.visible[:, k]
             judged[name].append(
-                judge(xy, probability, points, visible, sizes_of(image), image.ignore, TOLERANCE)
+                judge(
+                    xy,
+                    probability,
+                    image.instances[:, k],
+                    image.visible[:, k],
+                    sizes_of(image),
+                    image.ignore,
+                    TOLERANCE,
+                )
             )
-    every = [one for some in judged.values() for one in some]
-    return {name: pooled(some) for name, some in judged.items()} | {"all": pooled(every)}
+    return {name: pooled(some) for name, some in judged.items()} | {
+        "all": pooled([one for some in judged.values() for one in some])
+    }
 
 
 def _summary(record: dict[str, Any]) -> str:
@@ -249,8 +258,10 @@ def _errors(record: dict[str, Any]) -> str:
         for row in record["rows"]
     ]
     head = [*COLUMNS["pck"].values(), "average precision", "own detector"]
-    words = "Median error of the points of detected objects, relative to the size of the box. "
-    words += "Points without a detector are inferred from the shape."
+    words = (
+        "Median error of the points of detected objects, relative to the size of the box. Points "
+        "without a detector are inferred from the shape."
+    )
     return f"<h2>Errors by point</h2>{table(head, rows, bold=len(rows) - 1)}{small(words)}"
 
 
@@ -333,8 +344,10 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
         f"From {numbers[-2]} to {numbers[-1]} images the PCK changed by {gain:+.3f}; chance "
         f"alone makes about {noise:.3f}"
     )
-    figure = axes.svg("PCK against the number of images")
-    return f"{title}<p>{change}. {advice}.</p>{figure}{small(words)}"
+    return (
+        f"{title}<p>{change}. {advice}.</p>"
+        f"{axes.svg('PCK against the number of images')}{small(words)}"
+    )
 
 
 def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:
@@ -392,5 +405,5 @@ def _tile(mean: str, feature: dict[str, Any], window: int) -> str:
 
 
 def _how(record: dict[str, Any]) -> str:
-    lines: Iterable[str] = (f"<li>{escape(line)}</li>" for line in record["decisions"])
-    return f"<h2>Settings chosen</h2><ul>{''.join(lines)}</ul>{small(f'annealed {__version__}.')}"
+    lines = "".join(f"<li>{escape(line)}</li>" for line in record["decisions"])
+    return f"<h2>Settings chosen</h2><ul>{lines}</ul>{small(f'annealed {__version__}.')}"

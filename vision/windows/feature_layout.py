@@ -44,8 +44,8 @@ class HogLayout:
     epsilon : float
         Regularisation of the block norm: the histogram entries of a block are divided by ``sqrt(s +
         (epsilon * cell**2)**2)``, where s is the sum of their squares. Since the entries are sums
-        of gradient lengths in grey levels, the features of blocks whose mean gradient length is
-        below epsilon are small.
+        of gradient magnitudes in grey levels, blocks with a mean gradient magnitude far below
+        epsilon have features close to zero.
     """
 
     cell: int = 6

@@ -28,12 +28,12 @@ from .responses import CompiledModel, Responses, compile_model
 class FeaturePool:
     """Features of a square RGB window.
 
-    A *feature* is a row of eight integers (see `Column`). They include its kind (an index in
-    ``kinds``, or ``len(kinds)`` for HOG), its colour channel, the position of its upper left pixel
-    in the window, and the width and height of its cells in pixels. For HOG features, this is the
-    position of the block, ``CELL`` is the index of the cell in the block, in row-major order, and
-    ``ORIENTATION`` is the index of the bin. The latter two are 0 for Haar features. Any feature
-    that fits into the window can be evaluated, even if it is not in ``features``.
+    A *feature* is a row of eight integers: its kind (an index in ``kinds``, or ``len(kinds)`` for
+    HOG), its colour channel (0 to 2), the x and y of its upper left pixel in the window, the width
+    and height of its cells in pixels, a cell and an orientation. For HOG features, the position is
+    that of the block, the cell is an index in the block, in row-major order, and the orientation is
+    the index of the bin. The last two are 0 for Haar features. Any feature that fits into the
+    window can be evaluated, even if it is not in ``features``.
 
     A *patch* is a uint8 array of shape (window + 2, window + 2, 3). It contains the window and a
     margin of one pixel, which is used only to compute gradients. Sides are in pixels.
@@ -42,16 +42,16 @@ class FeaturePool:
     Here ``A = cell area * sum |weight| / 2``, and sigma is the square root of the variance in the
     window, averaged over the three channels; sigma is at least 1. HOG features are entries of
     orientation histograms, divided by the norm of the block (see `HogLayout`). Gradients are
-    central differences ``I[x + 1] - I[x - 1]`` (not halved), whose lengths are rounded to quarters
-    of a grey level. Every pixel belongs to one cell and one bin.
+    central differences ``I[x + 1] - I[x - 1]`` (not halved), with magnitudes rounded to multiples
+    of a quarter of a grey level. Every pixel belongs to one cell and one bin.
 
     Parameters
     ----------
     window : int, default 24
-        Side of the window.
+        Side of the window in pixels.
     kinds : mapping of str to nested tuples of int
-        Weights of the cells, in rows, for each kind of Haar feature. The weights of a kind sum to
-        zero.
+        Weights of the cells of each kind of Haar feature, as a tuple of rows. The weights of a kind
+        sum to zero.
     sides : tuple of int
         Widths and heights of the cells of Haar features.
     steps : tuple of int, optional
@@ -68,6 +68,7 @@ class FeaturePool:
 
     Examples
     --------
+    >>> from annealed.vision import FeaturePool
     >>> pool = FeaturePool()
     >>> pool.features.shape
     (61608, 8)
@@ -216,10 +217,11 @@ class FeaturePool:
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int8]]:
         """Mirror features horizontally.
 
-        The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the
-        mirrored patch (``patch[:, ::-1]``). A mirrored model is shifted by one pixel, since the
-        pixel that defines the position of a window (see `extract_patches`) is not in its centre: if
-        the model detects a keypoint at x, the keypoint is at x - 1.
+        The value of a mirrored feature in a patch is its sign times the value of the feature in the
+        mirrored patch (``patch[:, ::-1]``). If the side of the window is even, the positions found
+        by a mirrored model are one pixel too far to the right, since the reference pixel of a
+        window (see `extract_patches`) is not exactly in its centre: if the mirrored model reports
+        x, the keypoint is at x - 1.
 
         Parameters
         ----------
@@ -231,12 +233,12 @@ class FeaturePool:
         mirrored : ndarray of shape (n, 8), int32
             Mirrored features.
         signs : ndarray of shape (n,), int8
-            1 or -1.
+            -1 if mirroring changes the sign of the feature, otherwise 1.
 
         Raises
         ------
         ValueError
-            If the pool has a kind without a mirror image.
+            If the mirror image of a kind, with either sign, is not in the pool.
         """
         original = self.check(features)
         mirrored, signs, kind = (
@@ -270,7 +272,7 @@ class FeaturePool:
         return mirrored, signs
 
     def compile(self, features: npt.ArrayLike) -> Program:
-        """Compile features for the compiled loops of `annealed.vision.windows`.
+        """Convert features to the form that the compiled loops in `annealed.vision.windows` use.
 
         Parameters
         ----------
@@ -280,7 +282,7 @@ class FeaturePool:
         Returns
         -------
         Program
-            Compiled features, for any number of windows.
+            Compiled features, which can be evaluated in any number of windows.
         """
         return compile_program(self.check(features), self.kinds, self.hog)
 
@@ -300,16 +302,17 @@ class FeaturePool:
         features : array_like of shape (n, 8), int
             Features, one per row, in the format of :attr:`FeaturePool.features`.
         responses : Responses
-            Responses to these features, with one output.
+            Response functions of these features, for a single output.
         intercept : float
             Intercept of the model.
         thresholds : array_like of shape (n,), optional
-            Rejection thresholds; by default, no window is rejected.
+            A window is rejected as soon as its running sum after feature t is below
+            ``thresholds[t]``. By default, no window is rejected.
 
         Returns
         -------
         CompiledModel
-            Compiled model, for any number of levels.
+            Compiled model, which can scan any number of pyramid levels.
         """
         return compile_model(self.compile(features), responses, intercept, thresholds)
 
@@ -396,13 +399,14 @@ class FeaturePool:
         Returns
         -------
         ndarray of shape (n, m), float32
-            Running sums. Entry t is the intercept plus the responses to the features up to and
-            including t. The last column is the score.
+            Running sums. Column t is the intercept plus the responses to features 0 to t. The last
+            column is the score.
 
         Raises
         ------
         ValueError
-            If the arrays have different lengths.
+            If ``features`` and ``responses`` have different lengths, the patches have the wrong
+            shape, or a feature does not fit into the window.
         """
         return responses.running_sums(self.evaluate(patches, features), intercept)
 
@@ -412,7 +416,7 @@ class FeaturePool:
         Returns
         -------
         dict
-            Dictionary of JSON values.
+            Dictionary that can be written as JSON.
         """
         return {
             "window": self.window,

@@ -28,8 +28,8 @@ class ResponseTables(NamedTuple):
 class Responses:
     """Piecewise-linear responses to features, as in section 2.5.1 of Barbu et al. (2017) [1]_.
 
-    If there are B bins, the response to a feature is linear between its knots ``low + b *
-    bin_width``, b = 0, ..., B, and constant outside them.
+    With B bins, the response to a feature is linear between adjacent knots ``low + b * bin_width``,
+    b = 0, ..., B, and constant below the first and above the last.
 
     Parameters
     ----------
@@ -53,6 +53,8 @@ class Responses:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from annealed.vision import Responses
     >>> responses = Responses([0.0], [1.0], [[0.0, 5.0, 5.0]])
     >>> responses.running_sums(np.float32([[0.5], [7.0]]), 1.0).ravel()
     array([3.5, 6. ], dtype=float32)
@@ -128,12 +130,12 @@ class Responses:
         return Responses(self.low[chosen], self.bin_width[chosen], self.values[chosen])
 
     def mirrored(self, signs: npt.NDArray[np.int8]) -> "Responses":
-        """Return the responses to mirrored features, whose values have the given signs.
+        """Return the responses to mirrored features, whose values are multiplied by ``signs``.
 
         Parameters
         ----------
         signs : ndarray of shape (n,), int8
-            1, or -1 if mirroring changes the sign of a feature.
+            -1 if mirroring changes the sign of the feature, otherwise 1.
 
         Returns
         -------

@@ -43,7 +43,7 @@ def scan(
     features : array_like of shape (n, 8), int
         Features of the model, in the order of summation.
     responses : Responses
-        Responses to these features, with one output.
+        Response functions of these features, for a single output.
     intercept : float
         Initial value of the sums.
     thresholds : array_like of shape (n,), optional

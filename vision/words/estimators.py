@@ -137,7 +137,7 @@ class VisualWords(_Transformer, WordCounts):
         Returns
         -------
         VisualWords
-            The fitted transformer itself.
+            The fitted transformer.
 
         Raises
         ------
@@ -247,7 +247,7 @@ class PetFeatures(_Transformer, PetColumns):
         Returns
         -------
         PetFeatures
-            The fitted transformer itself.
+            The fitted transformer.
 
         Raises
         ------

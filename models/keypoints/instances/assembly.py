@@ -221,6 +221,7 @@ class Assembler:
             best, *columns, np.ascontiguousarray(templates[:, :n]), 4 * max_instances, self.max_turn
         )
         instances: list[Hypothesis] = []
+        known: set[tuple[float, bytes]] = set()
         for pair in pairs:
             if pair[0] < min_support:
                 break
@@ -231,7 +232,9 @@ class Assembler:
                 for other in instances
             ):
                 continue
-            instance = self._grown(points, abs(scale_rotation), candidates, strength, complete)
+            instance = self._grown(
+                points, abs(scale_rotation), candidates, strength, complete, known
+            )
             if instance is None or instance.score < min_support:
                 continue
             if not any(
@@ -255,15 +258,19 @@ class Assembler:
         candidates: Candidates,
         strength: np.ndarray,
         complete: Callable,
+        known: set[tuple[float, bytes]],
     ) -> Hypothesis | None:
-        """Alternately collect the candidates near the expected anchors and complete the shape."""
-        rows, radius = np.empty(0, np.int64), _PAIR_RADIUS
-        for _ in range(2):
+        """Alternately collect the candidates near the expected anchors and complete the shape.
+
+        The result is None if there are no candidates, or if the candidates are those of an earlier
+        hypothesis. ``known`` contains the radius and candidates of these.
+        """
+        for radius in (_PAIR_RADIUS, _FACE_RADIUS):
             rows = _nearest(points, radius * ied, candidates, strength)
-            if not len(rows):
+            if not len(rows) or (radius, rows.tobytes()) in known:
                 return None
+            known.add((radius, rows.tobytes()))
             points, ied = complete(points, ied, candidates, rows)
-            radius = _FACE_RADIUS
         return Hypothesis(rows, float(strength[rows].sum()), points, ied)
 
     def _complete(

@@ -446,7 +446,7 @@ class InstanceFinder:
         ValueError
             If the probabilities are not trained.
         """
-        weights = self.trained.face
+        weights, n = self.trained.face, len(self.anchors)
         candidates = self.assembler.candidates(maxima, reference_length)
         max_instances, min_support = (
             (MAX_INSTANCES, self.min_support) if min_probability > 0 else (MAX_HYPOTHESES, 0.0)
@@ -454,7 +454,6 @@ class InstanceFinder:
         min_log_odds = float(log_odds_of(min(min_probability, _MAY_BE)))
         shapes: list[RefinedShape] = []
         sure: list[RefinedShape] = []
-        n = len(self.anchors)
         assembled = self.assembler.assemble(
             candidates, assembly or self.assembly, max_instances, min_support
         )
@@ -470,18 +469,13 @@ class InstanceFinder:
             refined = self.refine(hypothesis.points[n:], hypothesis.score, levels, min_log_odds)
             shapes.append(refined)
             sure += [refined] if weights @ refined.inputs > log_odds_of(_SURE) else []
-        instances = [(float(weights @ one.inputs), one) for one in self.share_support(shapes)]
-        instances.sort(key=lambda entry: -entry[0])
-        kept = suppress_instances(
-            [self._anchors_of(instance) for _, instance in instances],
-            [instance.reference_length for _, instance in instances],
-        )
-        probability = np.array([probability_of(instances[i][0]) for i in kept])
-        reported = [instances[i] for i, p in zip(kept, probability) if p >= min_probability]
+        instances = self.distinct(self.share_support(shapes))
+        probability = np.array([probability_of(log_odds) for log_odds, _ in instances])
+        reported = [entry for entry, p in zip(instances, probability) if p >= min_probability]
         likely = bool((probability >= _LIKELY).any())
         doubtful = [
-            box_around(instances[i][1].points)
-            for i, p in zip(kept, probability)
+            box_around(instance.points)
+            for (_, instance), p in zip(instances, probability)
             if likely and _MAY_BE <= p < _LIKELY
         ]
         return FoundInstances(
@@ -492,6 +486,14 @@ class InstanceFinder:
             likely and not doubtful,
             doubtful,
         )
+
+    def distinct(self, shapes: Sequence[RefinedShape]) -> list[tuple[float, RefinedShape]]:
+        """Return the distinct shapes, preceded by their log-odds, by decreasing log-odds."""
+        ranked = [(float(self.trained.face @ shape.inputs), shape) for shape in shapes]
+        ranked.sort(key=lambda entry: -entry[0])
+        anchors = [self._anchors_of(shape) for _, shape in ranked]
+        lengths = [shape.reference_length for _, shape in ranked]
+        return [ranked[i] for i in suppress_instances(anchors, lengths)]
 
     def with_whole(
         self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
@@ -515,10 +517,10 @@ class InstanceFinder:
         n += len(hypotheses) - len(assembled) if several else 0
         for i, made in enumerate(hypotheses):
             distance = abs(whole.position - made.points[:first].mean()) / made.reference_length
-            octaves = abs(np.log2(whole.reference_length / made.reference_length))
-            near = (distance <= SAME_RADIUS) & (octaves <= SAME_OCTAVES)
-            support = made.score + float(strength[near].max(initial=0.0))
-            hypotheses[i] = replace(made, score=support)
+            near = (distance <= SAME_RADIUS) & (
+                abs(np.log2(whole.reference_length / made.reference_length)) <= SAME_OCTAVES
+            )
+            hypotheses[i] = replace(made, score=made.score + float(strength[near].max(initial=0.0)))
         hypotheses.sort(key=lambda made: -made.score)
         return [made for made in hypotheses if made.score >= min_support][:n]
 

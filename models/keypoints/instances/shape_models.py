@@ -102,37 +102,37 @@ class ShapeModel:
         predicted by their conditional mean. If anchors are missing, the shape is aligned several
         times, using their predicted positions. The transform is also returned.
         """
-        everywhere, at_missing, known = self._gains(which)
-        expected, positions = self.mean_points[which], self.mean_points[known]
+        everywhere, at_missing, inverse = self._gains(which)
 
         def conditional_mean(gains: tuple, transform: SimilarityTransform) -> np.ndarray:
-            deviation = transform.to_shape(anchors) - expected
-            mean, of_x, of_y = gains
-            return transform.to_image(mean + of_x @ deviation.real + of_y @ deviation.imag)
+            deviation = transform.to_shape(anchors) - self.mean_points[which]
+            mean, by_coordinate = gains
+            return transform.to_image(mean + by_coordinate @ deviation.view(np.float64))
 
         transform = self.align(anchors, which)
-        for _ in range(0 if len(which) == len(known) else 4):
+        for _ in range(0 if len(which) == len(self.anchors) else 4):
             filled = np.concatenate([anchors, conditional_mean(at_missing, transform)])
-            transform = SimilarityTransform.least_squares(positions, filled)
+            transform = SimilarityTransform(*(inverse @ filled).tolist())
         return conditional_mean(everywhere, transform), transform
 
     def _gains(self, which: np.ndarray) -> tuple[tuple, tuple, np.ndarray]:
         """Return the cached conditional means of all keypoints and of the missing anchors, and the
-        indices of the anchors, the given ones first.
+        matrix (2, n_anchors) that yields the transform from the given and the missing anchors.
 
-        A conditional mean consists of the mean and the displacements, of shape (n, n_which), per
-        unit of x and of y of the given anchors, all complex.
+        A conditional mean consists of the mean and the displacements, of shape (n, 2 n_which), per
+        unit of x0, y0, x1, y1, ... of the given anchors, all complex.
         """
         known = self.__dict__.setdefault("_known_gains", {})
         if which.tobytes() not in known:
             columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
             given = self.covariance[np.ix_(columns, columns)] + self.noise**2 * np.eye(len(columns))
             gain = np.linalg.solve(given, self.covariance[columns]).T
-            by_point = gain[::2] + 1j * gain[1::2]
-            gains = self.mean_points, by_point[:, ::2], by_point[:, 1::2]
+            gains = self.mean_points, gain[::2] + 1j * gain[1::2]
             missing = self.anchors[(self.anchors[:, None] != which).all(axis=1)]
             at_missing = tuple(part[missing] for part in gains)
-            known[which.tobytes()] = gains, at_missing, np.concatenate([which, missing])
+            positions = self.mean_points[np.concatenate([which, missing])]
+            inverse = np.linalg.pinv(np.stack([positions, np.ones_like(positions)], axis=1))
+            known[which.tobytes()] = gains, at_missing, inverse
         return known[which.tobytes()]
 
 
@@ -303,14 +303,15 @@ def _gauss_newton(
     moments = rotation @ gram @ rotation.T
     (xx, _, _), (_, yy, _), (zx, zy, zz) = moments.tolist()
     (ex, ey), (fx, fy), (gx, gy) = (rotation @ products - scale * moments[:, :2]).tolist()
-    # unknowns: rotations about x, y and z, and the change of scale divided by the scale
-    normal = np.array(
-        [[zz, 0, -zx, -zy], [0, zz, -zy, zx], [-zx, -zy, xx + yy, 0], [-zy, zx, 0, xx + yy]]
-    )
+    # The unknowns are the rotations about x, y and z, and the change of scale divided by the scale.
+    # The rows of the normal matrix are (zz, 0, -zx, -zy), (0, zz, -zy, zx), (-zx, -zy, xx + yy, 0)
+    # and (-zy, zx, 0, xx + yy). The rotations about x and y are eliminated.
     ridge = 1e-6 * (2 * zz + (xx + yy) * (1 + scale**-2))
-    normal.ravel()[::5] += [ridge, ridge, ridge, ridge * scale**2]
-    *turn, growth = (np.linalg.solve(normal, [-gy, gx, ey - fx, ex + fy]) / scale).tolist()
-    return np.asarray(cv2.Rodrigues(np.array(turn))[0]) @ rotation, scale + scale * growth
+    zz, rest = zz + ridge, xx + yy - (zx * zx + zy * zy) / (zz + ridge)
+    roll = (ey - fx + (zy * gx - zx * gy) / zz) / (rest + ridge)
+    growth = (ex + fy - (zy * gy + zx * gx) / zz) / (rest + ridge * scale**2)
+    turn = np.array([zx * roll + zy * growth - gy, zy * roll - zx * growth + gx, zz * roll])
+    return np.asarray(cv2.Rodrigues(turn / (scale * zz))[0]) @ rotation, scale + growth
 
 
 def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:

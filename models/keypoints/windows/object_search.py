@@ -158,8 +158,18 @@ class ObjectSearch:
 
 def _distinct(rows: np.ndarray, reference_length: float) -> np.ndarray:
     x, y, score, scale = rows.T
-    limits = SAME_RADIUS, -np.inf, max(len(rows), 1), SAME_OCTAVES
-    return suppress_non_maxima(x, y, scale, score, _AS_SCORED, reference_length, *limits)
+    return suppress_non_maxima(
+        x,
+        y,
+        scale,
+        score,
+        _AS_SCORED,
+        reference_length,
+        SAME_RADIUS,
+        -np.inf,
+        max(len(rows), 1),
+        SAME_OCTAVES,
+    )
 
 
 def level_at(levels: Sequence[Level], scale: float) -> Level | None:

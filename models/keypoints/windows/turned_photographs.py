@@ -112,10 +112,10 @@ class RotatedLevel(Level):
         spans = np.ceil([first.max(axis=0), last.min(axis=0)])
         return spans.clip(0, self._size[1]).astype(np.int64)
 
-    def warped(self, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    def warped(self, matrix: np.ndarray, size: tuple[int, int], grey: bool = False) -> np.ndarray:
         composed = self._back[:, :2] @ matrix
         composed[:, 2] += self._back[:, 2]
-        return self._level.warped(composed, size)
+        return self._level.warped(composed, size, grey)
 
 
 def turned_maxima(

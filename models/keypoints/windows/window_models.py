@@ -180,7 +180,7 @@ class KeypointModel(WindowModel):
     features : ndarray of shape (k, 8), int32
         Features of the window, in the order in which they are evaluated.
     responses : Responses
-        Responses to these features, with one output.
+        Response functions of these features, for a single output.
     intercept : float
         Initial value of the sum.
     thresholds : ndarray of shape (k,), float32

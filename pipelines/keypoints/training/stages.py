@@ -199,10 +199,13 @@ def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
 
 def train_classifiers(job: TrainingJob, detector: KeypointDetector) -> Trained:
     """Train the classifiers of the windows that the cascade and the guides propose."""
-    guided = GuidedTraining(
-        job, job.settings.classifier, face_cascade=detector.face_cascade, guides=detector.guides
+    return _train_models(
+        job,
+        detector,
+        GuidedTraining(
+            job, job.settings.classifier, face_cascade=detector.face_cascade, guides=detector.guides
+        ),
     )
-    return _train_models(job, detector, guided)
 
 
 def _whole_instances(

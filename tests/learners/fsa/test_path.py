@@ -440,3 +440,17 @@ def test_with_a_strong_signal_exchanges_are_checked_below_seven_rows_per_column(
     facts = FSARegressor().encode(X, y).facts
     assert keeps_swaps(facts, k, k, gain=0.0, residual=0.05) == kept
     assert keeps_swaps(facts, k, k, gain=1e6, residual=0.05)
+
+
+@pytest.mark.parametrize("refinement", [None, "auto"])
+def test_criterion_is_known_at_every_size(refinement):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 20))
+    model = FSARegressor(refinement=refinement)
+    y = X[:, 3] - X[:, 7] + 0.5 * rng.standard_normal(200)
+    path = FSAPath(model, sizes=[0, 1, 2, 5]).fit(X, y)
+    assert np.isfinite(path.ebic_).all() and path.best_size_ == 2
+    assert FSAPath(model, sizes=[0, 1, 2, 5]).fit(X, rng.standard_normal(200)).best_size_ == 0
+    assert np.isfinite(FSAPath(model, sizes=[2]).fit(X, y).ebic_).all()
+    chosen = FSARegressorCV([0, 2, 5], criterion="ebic", refinement=refinement).fit(X, y)
+    assert chosen.n_features_ == 2

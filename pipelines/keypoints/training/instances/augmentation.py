@@ -116,8 +116,9 @@ def copies(
                     factor = min(1.0, target / ied)
                     small, moved = _cut(shown, points, ied, factor)
                     if settings.covered and rng.random() < settings.covered:
-                        other = images[int(rng.integers(len(images)))].pixels()
-                        small = _occluded(small, moved, other, rng)
+                        small = _occluded(
+                            small, moved, images[int(rng.integers(len(images)))].pixels(), rng
+                        )
                     yield InstanceCopy(
                         cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY),
                         moved,

@@ -15,6 +15,7 @@ from .....models.keypoints.instances import (
     InstanceProbabilities,
     RefinedShape,
     ShapeClassifier,
+    log_odds_of,
 )
 from ....common.file_map import Jobs
 from ...data import AnnotatedImage, in_boxes
@@ -28,6 +29,9 @@ from .shapes import SearchedImage
 _TRUE, _FALSE = 0.15, 0.3
 # Minimum probability of the reported faces to which probabilities are fitted (heuristic)
 _LOW = 0.02
+# minimum number of detected objects that train the classifier instead of augmented copies
+# (heuristic)
+_MIN_DETECTED = 30
 
 
 @dataclass(frozen=True)
@@ -140,9 +144,11 @@ def judged_hypotheses(
     for view in searched:
         candidates = finder.assembler.candidates(view.maxima, reference_length)
         made, shapes, n = [], [], settings.hypotheses
-        assembled = finder.assembler.assemble(candidates, finder.assembly, n)
-        whole = finder.assembler.whole_objects(view.maxima, reference_length)
-        for hypothesis in finder.with_whole(assembled, whole, n):
+        for hypothesis in finder.with_whole(
+            finder.assembler.assemble(candidates, finder.assembly, n),
+            finder.assembler.whole_objects(view.maxima, reference_length),
+            n,
+        ):
             refined = finder.refine(
                 hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels
             )
@@ -210,39 +216,49 @@ def reported_faces(
                 yield refined.inputs, error < settings.reported[0]
 
 
+def distinct_hypotheses(
+    finder: InstanceFinder, judged: Iterable[list[ScoredHypothesis]], settings: ProbabilitySettings
+) -> Iterator[tuple[np.ndarray, bool]]:
+    """Yield the same as :func:`reported_faces` for the hypotheses of photographs that the detector
+    searches only once."""
+    for made in judged:
+        errors = {id(shape.refined): shape.error for shape in made}
+        for log_odds, refined in finder.distinct([shape.refined for shape in made]):
+            unclear = settings.reported[0] <= errors[id(refined)] <= settings.reported[1]
+            if log_odds >= log_odds_of(_LOW) and not unclear:
+                yield refined.inputs, errors[id(refined)] < settings.reported[0]
+
+
 def train_classifier(
     finder: InstanceFinder,
     images: Sequence[AnnotatedImage],
-    false: Iterable[list[ScoredHypothesis]],
+    judged: Iterable[list[ScoredHypothesis]],
     settings: ProbabilitySettings,
 ) -> tuple[ShapeClassifier, dict]:
     """Train a classifier that separates refined faces from refined false hypotheses.
 
-    The faces are taken from augmented copies.
+    The faces are taken from augmented copies. Other objects are taken from the hypotheses if these
+    include at least `_MIN_DETECTED` correct ones, since copies are easier to recognise than the
+    shapes that the classifier will score.
     """
-    regressor = finder.regressor
-    negatives = [
-        shape.refined.histograms.ravel() for made in false for shape in made if shape.is_false
-    ]
-    runs = start_runs(images, finder.assembler.shape, settings.augmentation, 1, [settings.seed, 50])
-    values, described = np.empty((0, 0), np.float32), regressor.stages[regressor.described]
-    for stage in regressor.stages:
-        features, units = describe_runs(runs, regressor, stage.ied, stage.cell)
-        move_runs(runs, regressor, stage, features, units)
-        values = features if stage is described else values
-    errors = runs.errors(regressor.to_keypoints)[:, settings.judged(finder)].mean(axis=1)
-    rows = np.concatenate(
-        [
-            values[errors < _TRUE],
-            values[errors > _FALSE],
-            np.array(negatives, np.float32).reshape(-1, values.shape[1]),
-        ]
-    )
-    n_true = int((errors < _TRUE).sum())
-    labels = np.arange(len(rows)) < n_true
+    regressor, shapes = finder.regressor, [shape for made in judged for shape in made]
+    true = [shape.refined.histograms.ravel() for shape in shapes if shape.is_face]
+    false = [shape.refined.histograms.ravel() for shape in shapes if shape.is_false]
+    if images[0].schema.landmarks or len(true) < _MIN_DETECTED:
+        runs = start_runs(
+            images, finder.assembler.shape, settings.augmentation, 1, [settings.seed, 50]
+        )
+        values, described = np.empty((0, 0), np.float32), regressor.stages[regressor.described]
+        for stage in regressor.stages:
+            features, units = describe_runs(runs, regressor, stage.ied, stage.cell)
+            move_runs(runs, regressor, stage, features, units)
+            values = features if stage is described else values
+        errors = runs.errors(regressor.to_keypoints)[:, settings.judged(finder)].mean(axis=1)
+        true, false = list(values[errors < _TRUE]), [*values[errors > _FALSE], *false]
+    rows, labels = np.array([*true, *false], np.float32), np.arange(len(true + false)) < len(true)
     if not labels.any():
         raise ValueError(f"none of the {len(rows)} refined shapes is a face; expected at least one")
-    facts = {"faces": n_true, "false_shapes": len(rows) - n_true}
+    facts = {"faces": len(true), "false_shapes": len(false)}
     if labels.all():  # without negatives, the candidates alone decide
         return ShapeClassifier(np.zeros(1, np.int32), np.zeros(1, np.float32), 0.0), facts
     model = FSAClassifier(
@@ -270,13 +286,12 @@ def choose_own_weights(
     errors = np.zeros((len(weights), n))
     for shape in judged:
         keypoints = (finder.regressor.to_keypoints @ shape.refined.points)[:n]
-        detected, _ = finder.own_detections(shape.refined, shape.candidates)
-        detected, ied = detected[:n], shape.reference_length
+        detected = finder.own_detections(shape.refined, shape.candidates)[0][:n]
         for row, weight in zip(errors, weights):
             moved = np.where(
                 np.isfinite(detected), keypoints + weight * (detected - keypoints), keypoints
             )
-            row += np.minimum(abs(moved - shape.truth[:n]) / ied, 0.1)
+            row += np.minimum(abs(moved - shape.truth[:n]) / shape.reference_length, 0.1)
     chosen = np.zeros(n)
     for group in alike:
         chosen[group] = weights[int(errors[:, group].sum(axis=1).argmin())]

@@ -280,14 +280,13 @@ def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> n
     unit = np.sqrt((target**2).sum(axis=1).mean())
     counts = as_schedule("inverse", s.mu)(values.shape[1], k, s.n_steps)
     counts = counts[: int(np.argmax(counts == k)) + 1]
-    rate = annealing_step(loss, weight, 1.0)
     return anneal(
         DenseDesign(values, weight),
         target / unit,
         loss,
         counts,
         sample_weight=weight,
-        learning_rate=rate,
+        learning_rate=annealing_step(loss, weight, 1.0),
     ).kept
 
 

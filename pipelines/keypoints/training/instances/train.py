@@ -15,6 +15,7 @@ from ..windows import Split, TrainingJob
 from .probabilities import (
     ProbabilitySettings,
     choose_own_weights,
+    distinct_hypotheses,
     fit_probabilities,
     judged_hypotheses,
     reported_faces,
@@ -106,7 +107,8 @@ def train_probabilities(
             for pictures, ied in shown
         )
     )
-    shapes = [shape for made in judged_hypotheses(finder, searched, unit, s) for shape in made]
+    judged = list(judged_hypotheses(finder, searched, unit, s))
+    shapes = [shape for made in judged for shape in made]
     true = [shape for shape in shapes if shape.is_face]
     if not true:
         raise ValueError(
@@ -127,8 +129,14 @@ def train_probabilities(
     finder = replace(finder, own_weight=own_weight, min_support=support)
     alike = schema.alike(schema.keypoints)
     probabilities = fit_probabilities(finder, shapes, alike, s.regularisation)
-    detector = replace(detector, finder=replace(finder, probabilities=probabilities))
-    reported = list(reported_faces(detector, [*views, *augmented], s, job.n_jobs))
+    finder = replace(finder, probabilities=probabilities)
+    detector = replace(detector, finder=finder)
+    # upright objects are searched only once, so that the detector reports distinct hypotheses
+    reported = list(
+        reported_faces(detector, [*views, *augmented], s, job.n_jobs)
+        if schema.landmarks or not schema.upright
+        else distinct_hypotheses(finder, judged, s)
+    )
     probabilities = fit_probabilities(finder, shapes, alike, s.regularisation, reported)
     finder = replace(finder, probabilities=probabilities)
     alone = alone_log_odds(
@@ -190,8 +198,7 @@ def alone_log_odds(
             log_odds += score.tolist()
     if not log_odds:
         return 0.0
-    values, share = np.array(log_odds), (correct + 0.5) / len(log_odds)
-    low, high = -20.0, 20.0
+    values, share, low, high = np.array(log_odds), (correct + 0.5) / len(log_odds), -20.0, 20.0
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (

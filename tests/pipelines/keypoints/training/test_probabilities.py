@@ -6,8 +6,10 @@ import numpy as np
 from annealed.models.keypoints.instances.instance_finder import probability_of
 from annealed.pipelines.keypoints.training.instances.probabilities import (
     ProbabilitySettings,
+    distinct_hypotheses,
     fit_probabilities,
     reported_faces,
+    train_classifier,
 )
 
 
@@ -96,3 +98,32 @@ def test_reported_faces_are_compared_with_the_annotations():
     inexact = ProbabilitySettings(reported=(0.5, 0.5))
     result = list(reported_faces(detector, [image], inexact, 1))
     assert [is_face for _, is_face in result] == [True, True, False]
+
+
+def test_distinct_hypotheses_are_those_that_the_detector_reports():
+    made = [
+        SimpleNamespace(refined=SimpleNamespace(inputs=np.full(5, float(i))), error=error)
+        for i, error in enumerate((0.1, 0.2, 3.0, 4.0))
+    ]
+    log_odds = (3.0, 2.0, 1.0, -9.0)  # the last one is too improbable to be reported
+    finder = SimpleNamespace(distinct=lambda shapes: list(zip(log_odds, shapes, strict=True)))
+    result = list(distinct_hypotheses(finder, [made], ProbabilitySettings()))
+    # an error of 0.2 lengths is neither correct nor incorrect
+    assert [(row[0], is_face) for row, is_face in result] == [(0.0, True), (2.0, False)]
+
+
+def test_the_classifier_of_objects_learns_from_detected_shapes():
+    rng = np.random.default_rng(0)
+
+    def shape(is_face):
+        values = rng.normal(is_face, 0.2, (2, 128)).astype(np.float32)
+        refined = SimpleNamespace(histograms=values)
+        return SimpleNamespace(refined=refined, is_face=is_face, is_false=not is_face)
+
+    judged = [[shape(True), shape(False)] for _ in range(40)]
+    image = SimpleNamespace(schema=SimpleNamespace(landmarks={}))
+    finder = SimpleNamespace(regressor=None)  # there are no copies to refine
+    classifier, facts = train_classifier(finder, [image], judged, ProbabilitySettings())
+    assert facts == {"faces": 40, "false_shapes": 40}
+    scores = [[classifier.score(one.refined.histograms) for one in made] for made in judged]
+    assert min(np.transpose(scores)[0]) > 0 > max(np.transpose(scores)[1])

@@ -79,11 +79,8 @@ class AtomFeatures(
         )
         self.phases_ = np.bincount(row, value * scaler.mean[at], minlength=len(self.atoms_))
         self._n_features_out = 2 * len(self.atoms_)
-        weights = [
-            kept.coef[s, : 1 + 2 * kept.size[s]]
-            for kept in self._kept
-            for s in [int(np.argmax(kept.score))]
-        ]
+        best = [int(np.argmax(kept.score)) for kept in self._kept]
+        weights = [kept.coef[s, : 1 + 2 * kept.size[s]] for kept, s in zip(self._kept, best)]
         self._weights = np.hstack(
             [[weight[:1] for weight in weights], block_diag(*(weight[1:] for weight in weights))]
         )

@@ -10,8 +10,8 @@ _SCALES = (
     "xxs|xs|s|m|l|xl|xxl|xxxl",
     "very short|short|medium|long|very long",
     (
-        "never|rarely/seldom/almost "
-        "never|sometimes/occasionally|often/frequently/usually|always/almost always"
+        "never|rarely/seldom/almost never|sometimes/occasionally|often/frequently/usually|"
+        "always/almost always"
     ),
     "very poor/very bad/terrible|poor/bad|fair/average/ok|good|very good|premium/excellent|ideal",
     "strongly disagree|disagree|neutral/undecided/neither agree nor disagree|agree|strongly agree",

@@ -564,10 +564,8 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
         if len(fitting) == 2:
             return decisions.leave_out(
                 name,
-                (
-                    f"ambiguous dates such as {slashed.iloc[0]}; "
-                    f"expected --dates {DAY_FIRST} or --dates {MONTH_FIRST}"
-                ),
+                f"ambiguous dates such as {slashed.iloc[0]}; "
+                f"expected --dates {DAY_FIRST} or --dates {MONTH_FIRST}",
             )
         if fitting:
             short = (

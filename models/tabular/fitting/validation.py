@@ -517,9 +517,9 @@ def errors(held: HeldOut) -> dict[str, Any]:
     result: dict[str, Any] = {}
     predicted, observed = held.predicted, held.y
     if held.classes is None:
-        residuals = dict(zip(_QUANTILES, np.quantile(observed - predicted, _QUANTILES).tolist()))
+        residuals = np.quantile(observed - predicted, _QUANTILES).tolist()
         result["residuals"] = [
-            {"share": share, "residual": value} for share, value in residuals.items()
+            {"share": share, "residual": value} for share, value in zip(_QUANTILES, residuals)
         ]
     else:
         from sklearn.metrics import confusion_matrix

@@ -32,6 +32,7 @@ from .request import Request
 
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
 _CHUNK = 100_000  # number of rows per read
+_TOGETHER = 34_000  # maximum number of columns of a Parquet file that are read together (heuristic)
 _SMALL = 2**26  # maximum size in bytes of a file that is read in one piece
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 # separators longer than one character: a tab as written in a shell, and any whitespace
@@ -394,14 +395,22 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file. A large file is read in blocks of columns, with the precision of
     :func:`_read_csv`."""
-    from pyarrow import parquet
+    from pyarrow import Table, parquet
 
     columns: dict[str, Any] = {}
     with parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
         # the file may be larger than its data, since each column has its own statistics
         size = file.metadata.num_rows * file.metadata.num_columns * 8
         if min(path.stat().st_size, size) <= _SMALL:
-            return file.read(use_threads=False).to_pandas()
+            # Until a read ends, each of its columns takes several kilobytes
+            names = file.schema_arrow.names
+            parts = [
+                file.read(columns=names[start : start + _TOGETHER], use_threads=False)
+                for start in range(0, len(names), _TOGETHER)
+            ]
+            return Table.from_arrays(
+                [column for part in parts for column in part.columns], schema=file.schema_arrow
+            ).to_pandas()
         names = file.schema_arrow.empty_table().to_pandas().columns
         # in one piece, which is freed immediately
         block = np.empty((len(names), file.metadata.num_rows), np.float32)

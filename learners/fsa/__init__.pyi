@@ -1,7 +1,7 @@
 """Feature Selection with Annealing (FSA): classifier, regressor, ranker, and paths over sizes."""
 
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
-from .fit import solve, solve_path, solving
+from .fit import information_criterion, solve, solve_path, solving
 from .path import FSAPath
 from .problem import FINITE, FitProblem
 from .refinement import support_problem
@@ -16,6 +16,7 @@ __all__ = [
     "FSARegressor",
     "FitProblem",
     "FitSettings",
+    "information_criterion",
     "solve",
     "solve_path",
     "solving",

@@ -20,7 +20,7 @@ from ..plots import plot_scores
 from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
-from .fit import anneals_with_ridge, solve_path
+from .fit import anneals_with_ridge, information_criterion, solve_path
 from .path import check_sizes
 from .problem import FitProblem, Solution, fitted_attributes
 from .settings import FitSettings
@@ -89,7 +89,10 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                     self.sizes, problem.n_units, round(problem.n_rows), problem.n_included
                 )
                 self.ebic_ = np.array(
-                    [solution.ebic for solution in solve_path(problem, settings, self.sizes_)]
+                    [
+                        information_criterion(problem, solution)
+                        for solution in solve_path(problem, settings, self.sizes_)
+                    ]
                 )
                 self.n_features_, how = (
                     int(self.sizes_[np.argmin(self.ebic_)]),

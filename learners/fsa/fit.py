@@ -126,8 +126,10 @@ def solve_path(
                 )
         previous = None
         for k in sorted(states):
-            if early_stop and solutions and k > 10 + 2 * min(solutions, key=lambda s: s.ebic).size:
-                break
+            if early_stop and solutions:
+                best = min(solutions, key=lambda s: information_criterion(problem, s))
+                if k > 10 + 2 * best.size:
+                    break
             solution = Solution.of(states[k], k, settings.ridge)
             if settings.refinement is None:  # the paper's algorithm
                 solution.value, _ = problem.loss.value_and_gradient(
@@ -145,13 +147,13 @@ def solve_path(
                     along_path=len(states) > 1,
                     previous=previous,
                 )
-            solution.ebic = _information_criterion(problem, solution)
             previous = solution
             solutions.append(solution)
     return solutions
 
 
-def _information_criterion(problem: FitProblem, solution: Solution) -> float:
+def information_criterion(problem: FitProblem, solution: Solution) -> float:
+    """Return the extended Bayesian information criterion of a solution."""
     # Centring removes one knot, and multiclass losses remove one class
     k, width, q = solution.coef.shape
     degrees = k * max(1, width - 1) * (q - problem.loss.redundant_outputs if q > 1 else q)
@@ -219,7 +221,7 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
             ).intercept
     value = loss.value(problem.y, np.broadcast_to(intercept, problem.y.shape), weight)
     nothing, coef = np.zeros(0, int), np.zeros((0, design.width, q))
-    solution = Solution(
+    return Solution(
         nothing,
         coef,
         intercept,
@@ -229,8 +231,6 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
         np.array([value]),
         done=("the best constant",),
     )
-    solution.ebic = _information_criterion(problem, solution)
-    return solution
 
 
 def _start(

@@ -14,7 +14,7 @@ from ..plots import plot_path
 from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..solvers.annealing import Annealed
 from .estimators import FSAEstimator
-from .fit import condensed, solve_path
+from .fit import condensed, information_criterion, solve_path
 from .problem import fitted_attributes
 
 
@@ -143,7 +143,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
         self.losses_ = np.array([s.value for s in solutions])
-        self.ebic_ = np.array([s.ebic for s in solutions])
+        self.ebic_ = np.array([information_criterion(problem, s) for s in solutions])
         self.best_size_ = int(self.sizes_[np.argmin(self.ebic_)])
         self.loss_curve_ = solutions[0].loss_curve
         self.supports_ = np.zeros((len(self.sizes_), self.n_features_in_), bool)

@@ -378,7 +378,6 @@ class Solution:
     size: int
     value: float
     loss_curve: np.ndarray
-    ebic: float = np.nan
     ridge: float = 0.0
     plan: Plan | None = None
     done: tuple[str, ...] = ()  # descriptions of the steps that produced the model

@@ -12,7 +12,15 @@ from ..model_selection.size import (
     default_sizes,
     folds_by_content,
 )
-from .fit import best_constant, condensed, size_of, solve_path, solving, training_problems
+from .fit import (
+    best_constant,
+    condensed,
+    information_criterion,
+    size_of,
+    solve_path,
+    solving,
+    training_problems,
+)
 from .policy import decide, treatments
 from .problem import FitProblem, Solution
 from .settings import FitSettings, Refinement
@@ -59,17 +67,19 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
     plain = settings
     if settings.chooses_ridge:  # the criterion requires maximum likelihood
         plain = replace(settings, refinement=Refinement(settings.refinement.exchange, 0.0))  # type: ignore[union-attr]
-    best = min(
-        solve_path(problem, plain, sizes, early_stop=True), key=lambda solution: solution.ebic
-    )
+    path = [
+        (information_criterion(problem, solution), solution.size)
+        for solution in solve_path(problem, plain, sizes, early_stop=True)
+    ]
+    lowest, size = min(path)
     design = make_design(
         problem.X, problem.sample_weight, settings.response or "linear", settings.random_state
     )
-    constant = best_constant(problem, settings, design).ebic
+    constant = information_criterion(problem, best_constant(problem, settings, design))
     folds = _folds(whole) if by_folds else []
     if folds:
         return _size_by_folds(whole, settings, folds)
-    size = 0 if best.ebic >= constant and not problem.n_included else best.size
+    size = 0 if lowest >= constant and not problem.n_included else size
     return replace(
         settings, size=size
     ), f"size {size} by the extended Bayesian information criterion: "

@@ -11,8 +11,16 @@ import numpy as np
 from scipy.stats import t as student
 
 from ..designs import Design, make_design
-from ..fsa import FitProblem, FitSettings, solve, solve_path, solving, support_problem
-from ..model_selection.size import default_sizes, deviance
+from ..fsa import (
+    FitProblem,
+    FitSettings,
+    information_criterion,
+    solve,
+    solve_path,
+    solving,
+    support_problem,
+)
+from ..model_selection.size import default_sizes
 from ..solvers import (
     SHRINKAGE,
     Fit,
@@ -48,15 +56,9 @@ def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
 
     Size 0 denotes the best constant model.
     """
-    constant, *path = solve_path(
-        problem, settings, np.append(0, default_sizes(problem.n_units, round(problem.n_rows)))
-    )
-    best = min(path, key=lambda solution: solution.ebic)
-    return (
-        best.size
-        if best.ebic < deviance(constant.value, problem.n_rows, problem.loss.unknown_dispersion)
-        else 0
-    )
+    sizes = np.append(0, default_sizes(problem.n_units, round(problem.n_rows)))
+    path = solve_path(problem, settings, sizes)
+    return min(path, key=lambda solution: information_criterion(problem, solution)).size
 
 
 def conditional_pvalues(

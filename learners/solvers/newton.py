@@ -224,6 +224,7 @@ def refit(
     value, residual, products = problem.second_order(scores, theta)
     expected, last_norm, tolerance = np.inf, np.inf, tol
     hessians: list[np.ndarray] = []
+    step, last = 1.0, np.zeros((A1.shape[1], theta.shape[1]))
     for _ in range(n_iter):
         gradient = A1.T @ residual
         gradient[:p] += slope
@@ -234,8 +235,9 @@ def refit(
             while True:
                 if not reuse:
                     hessians = [hessian(problem, A1, product(A1), penalty) for product in products]
-                each = zip(hessians, gradient.T, strict=True)
-                direction = np.array([solve_positive(H, g) for H, g in each]).T
+                direction = np.array(
+                    [solve_positive(H, g) for H, g in zip(hessians, gradient.T, strict=True)]
+                ).T
                 if not reuse or 0.5 * np.vdot(gradient, direction) <= _REUSE_GAIN * expected:
                     break
                 reuse = False
@@ -258,7 +260,11 @@ def refit(
         ):
             break
         move = A1 @ direction
-        step = 1.0
+        # If the curvature is only a bound, convergence is linear, and a secant step along parallel
+        # directions is faster
+        overlap, square, last = np.vdot(last, direction), np.vdot(last, last), direction
+        parallel = square > overlap > 0.99 * np.sqrt(square * np.vdot(direction, direction))
+        step = step / (1.0 - overlap / square) if until_stationary and parallel else 1.0
         while True:
             new, new_scores = theta - step * direction[:p], scores - step * move
             new_value, new_residual, new_products = problem.second_order(new_scores, new)
@@ -297,10 +303,15 @@ def hessian(
 def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
     """Minimise the quadratic model around a fit, over the coefficients of another support."""
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
-    x = np.empty((A1.shape[1], len(fit.intercept)))
-    for q, product in enumerate(fit.hessian_products):
-        slope = A1.T @ (product(fit.scores[:, [q]])[:, 0] - fit.residual[:, q])
-        x[:, q] = solve_positive(hessian(problem, A1, product(A1), penalty), slope)
+    x = np.column_stack(
+        [
+            solve_positive(
+                hessian(problem, A1, product(A1), penalty),
+                A1.T @ (product(fit.scores[:, [q]])[:, 0] - fit.residual[:, q]),
+            )
+            for q, product in enumerate(fit.hessian_products)
+        ]
+    )
     return x[:p], x[p] if problem.fit_intercept else fit.intercept
 
 

@@ -148,6 +148,21 @@ def test_the_start_of_another_support_is_exact_for_quadratic_losses(loss, settin
     )
 
 
+def test_secant_steps_end_slow_convergence(monkeypatch):
+    """The curvature of the Lorenz loss is a bound; plain steps need 50 to 70 evaluations here."""
+    calls, plain = [], SupportProblem.second_order
+    monkeypatch.setattr(
+        SupportProblem, "second_order", lambda *args: calls.append(0) or plain(*args)
+    )
+    for seed in range(4):
+        problem, Z = _problem(LorenzLoss(), seed=seed)
+        start = np.zeros((4, 1)), np.zeros(1)
+        fit = refit(problem, Z[:, :4], *start, n_iter=500, until_stationary=True)
+        gradient = fit.A1[:, :4].T @ fit.residual + problem.penalty_gradient(fit.theta)
+        assert np.abs(gradient).max() < 3e-7
+    assert len(calls) < 4 * 40
+
+
 def test_a_fit_without_hope_is_given_up():
     problem, Z = _problem(LogisticLoss())
     start = np.zeros((4, 1)), np.zeros(1)

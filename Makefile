@@ -54,8 +54,7 @@ test-newest:
 
 # The trials of docs/reliability.md: damaged files, killed commands, full disks, laws of the estimators. About 20 minutes.
 campaign: .venv/installed-test
-	ANNEALED_CAMPAIGN_RESULTS=experiments/results/campaign.json $(BIN)/python -m pytest -m slow tests/campaign
-	$(BIN)/annealed reproduce --render .
+	$(BIN)/python -m pytest -m slow tests/campaign
 
 # The pictures of the README and the documentation that take seconds or minutes. PICTURES names others, as in:
 # make pictures PICTURES=stability.png

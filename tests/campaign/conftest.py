@@ -1,11 +1,8 @@
-"""One tally for all trials, printed at the end and, on request, written into a file of results."""
+"""One tally for all trials, printed at the end."""
 
-import os
 import time
-from pathlib import Path
 
 import pytest
-from annealed_experiments.provenance import run_of, write
 from trials import Tally
 
 TALLY = Tally()
@@ -31,12 +28,3 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.section("trials")
     for line in (*map(" | ".join, rows), f"{seconds:.0f} s"):
         terminalreporter.line(line)
-    if file := os.environ.get("ANNEALED_CAMPAIGN_RESULTS"):
-        made = [run_of("python -m pytest -m slow tests/campaign", {})]
-        content = {
-            "name": "campaign",
-            "made": made,
-            "columns": ["category", "trials", "failures"],
-            "rows": rows,
-        }
-        write(Path(file), content)

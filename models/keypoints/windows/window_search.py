@@ -30,7 +30,7 @@ from .window_models import (
 
 # Keypoints of objects other than faces are searched near this number of whole objects, on levels
 # within this number of octaves (chosen on synthetic objects)
-_N_NEAR, _OCTAVES = 12, 0.4
+_N_NEAR, _OCTAVES = 30, 0.55
 _REQUESTS_AFTER_GRID = 4.0
 """Number of histograms requested in the mode "regress", as a multiple of the number of grid points,
 because of the windows around them (measured)."""

@@ -32,7 +32,7 @@ _MIN_OBJECTS = 10  # minimum number for training
 SIDES = (0.6, 0.85, 1.2, 1.7)
 _FIRST_SIDE, _N_COMPARED = 1.2, 2  # all points are tried at one side, the best ones at all sides
 
-_TRIAL_PICTURES = 50
+_TRIAL_PICTURES = 60
 # Refinement of points: total number of augmented copies, and reference lengths and cell sides in
 # pixels of the frames. The first frames are coarse because points may move freely, like the tip of
 # a needle. Chosen on rendered dials and mugs, with other seeds than on the documentation page
@@ -223,7 +223,6 @@ def decide(
         job = trial_of(tried, some, _settings(scan, 0.4))
         # the default averaging of positions is sufficient for a trial
         training = ClassifierTraining(job, scan, (Localisation(),))
-        training.held_out_views = [view for view in training.held_out_views if not view[1]]
         precision = reached.setdefault(tried, {})
         for name in (name for name in points if name not in precision):
             say(

@@ -82,7 +82,7 @@ def test_keypoints_of_objects_are_searched_near_the_best_objects():
     assert np.isclose(near, best, atol=1e-3).all(axis=1).any()
     reach = abs(near[:, :2] - [x, y]).max(axis=1) * near[:, 3]
     assert reach.max() <= LARGER.window // 2 + POOL.window // 2 + 1
-    assert set(near[:, 3]) <= {level.scale for level in LEVELS[1:4]}
+    assert set(near[:, 3]) <= {level.scale for level in LEVELS[:5]}
     assert 1 < len(near) < len(full) / 2
 
 

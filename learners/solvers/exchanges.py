@@ -307,8 +307,12 @@ def regrow(
         A = pool.matrix_of(units)
         # The prediction and one Newton step suffice until the last size, since the next units
         # change all coefficients. With the prediction alone, fewer true features are found.
-        n_iter = int(not problem.quadratic) if size > k else 30
-        fit = refit(problem, A, *predicted(problem, A, fit), n_iter=n_iter)
+        fit = refit(
+            problem,
+            A,
+            *predicted(problem, A, fit),
+            n_iter=int(not problem.quadratic) if size > k else 30,
+        )
     return units, fit
 
 

@@ -16,9 +16,9 @@ from .shape_models import Pose, RigidModel, is_same_instance, pose_of
 from .shape_regression import ShapeClassifier, ShapeRegressor
 
 _SURE = 0.9  # hypotheses near a face of at least this probability are not refined (heuristic)
-# sum of scores from which a whole object is clearly a face, as in `InstanceFinder.likely_objects`:
-# in photographs without faces, all sums are lower (measured)
-_CLEAR = 8.0
+# sum of scores from which a whole object is clearly a face, as in `InstanceFinder.likely_objects`
+# (measured; a limit of 8 loses faces in synthetic views of held-out photographs)
+_CLEAR = 14.0
 _LIKELY = 0.5  # probability from which a hypothesis counts as a face
 # probability from which a hypothesis may be a missed face (heuristic)
 _MAY_BE = 0.02

@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any, TypeVar, dataclass_transform
@@ -34,6 +34,36 @@ def estimator(cls: type[Estimator]) -> type[Estimator]:
     )
     made.__init__.__signature__ = constructor.replace(parameters=ordered)
     return made
+
+
+def limits(check: Callable, *limits: Any, **options: Any) -> dict[str, Any]:
+    """Return the metadata of a parameter that ``check`` validates in ``check_declared``."""
+    return {"check": (check, limits, options)}
+
+
+def checked(default: Any, check: Callable, *arguments: Any, **options: Any) -> Any:
+    """Declare a keyword parameter by its default value and its limits.
+
+    Examples
+    --------
+    >>> @estimator
+    ... class Example:
+    ...     n_steps: int = checked(100, check_integer, 1)
+    ...     size: int | None = checked(None, check_integer, 1, unless=(None,))
+    >>> check_declared(Example(n_steps=0))
+    Traceback (most recent call last):
+        ...
+    ValueError: n_steps=0 is not valid; expected an integer >= 1
+    """
+    return field(default=default, metadata=limits(check, *arguments, **options))
+
+
+def check_declared(estimator: Any) -> None:
+    """Check the parameters that are declared with limits, in the order of their declaration."""
+    for parameter in fields(estimator):
+        if "check" in parameter.metadata:
+            check, arguments, options = parameter.metadata["check"]
+            check_parameters(check, estimator, (parameter.name,), *arguments, **options)
 
 
 def n_threads(n_jobs: int | None) -> int:

@@ -121,9 +121,14 @@ class Level:
         -------
         ndarray of shape (height, width, 3) or (height, width), uint8
         """
-        flags, border = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, cv2.BORDER_REPLICATE
-        source = (self.grey if grey else self.image), matrix, size
-        return np.asarray(cv2.warpAffine(*source, flags=flags, borderMode=border), np.uint8)
+        warped = cv2.warpAffine(
+            self.grey if grey else self.image,
+            matrix,
+            size,
+            flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+            borderMode=cv2.BORDER_REPLICATE,
+        )
+        return np.asarray(warped, np.uint8)
 
     def from_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Convert image coordinates to this level: ``(xy + 0.5) * scale - 0.5``.

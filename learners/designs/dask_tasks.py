@@ -99,9 +99,8 @@ class Coding:
 # coding of a tile's columns, their coefficients, and the remaining columns
 State: TypeAlias = tuple[Coding, Any, np.ndarray | None]
 Rows: TypeAlias = tuple[np.ndarray, np.ndarray]  # targets and weights
-At: TypeAlias = tuple[
-    Loss, np.ndarray, float
-]  # the loss, the intercept and a factor for the weights
+# the loss, the intercept and a factor for the weights
+At: TypeAlias = tuple[Loss, np.ndarray, float]
 
 # -- tasks on one tile -----------------------------------------------------------------------------
 

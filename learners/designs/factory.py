@@ -129,13 +129,9 @@ def rowwise(
     if isinstance(scores, np.ndarray):
         return function(scores)
     chunks = (scores.chunks[0], (n_columns,)) if n_columns else (scores.chunks[0],)
-    axes = (
-        {"new_axis": [1]}
-        if n_columns and scores.ndim == 1
-        else {"drop_axis": [1]}
-        if not n_columns and scores.ndim == 2
-        else {}
-    )
+    axes = {"new_axis": [1]} if n_columns else {"drop_axis": [1]}
+    if scores.ndim == (2 if n_columns else 1):
+        axes = {}
     return scores.map_blocks(function, dtype=dtype, chunks=chunks, **axes)
 
 

@@ -11,10 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..common import (
     SupportMixin,
-    check_choice,
     check_finite,
-    check_integer,
-    check_real,
     rollback_on_error,
 )
 from ..fsa import (
@@ -27,6 +24,7 @@ from ..fsa import (
     FSAPath,
     FSARegressor,
 )
+from ..parameters import check_choice, check_declared, check_integer, check_real, checked, limits
 from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..types import ArrayLike, Matrix, Seed
 from .column_models import common_factors, standardised
@@ -130,10 +128,14 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     """
 
     estimator: FSAEstimator = field(kw_only=False)
-    fdr: float = field(default=0.1, kw_only=False)
-    method: str = "auto"
+    fdr: float = field(
+        default=0.1,
+        kw_only=False,
+        metadata=limits(check_real, 0.0, 1.0, above=True, below=True),
+    )
+    method: str = checked("auto", check_choice, ("auto", "conditional", "knockoffs"))
     knockoffs: str | Sampler = "second_order"
-    n_draws: int = 1
+    n_draws: int = checked(1, check_integer, 1)
     random_state: Seed = None
 
     def fit(self, X: Matrix, y: ArrayLike, **fit_params: Any) -> Self:
@@ -160,9 +162,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
             columns; if the loss has no second derivatives; if a parameter, such as ``fdr``, is out
             of range; or if the data or parameters are not valid for the estimator's ``fit``.
         """
-        check_real("fdr", self.fdr, 0.0, 1.0, above=True, below=True)
-        check_choice("method", self.method, ("auto", "conditional", "knockoffs"))
-        check_integer("n_draws", self.n_draws, 1)
+        check_declared(self)
         if not callable(self.knockoffs):
             check_choice("knockoffs", self.knockoffs, ("second_order",))
         with rollback_on_error(self):

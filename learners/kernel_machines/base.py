@@ -8,14 +8,16 @@ from scipy.sparse import coo_matrix, csr_matrix
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import (
+from ..compilation import jit
+from ..parameters import (
     check_choice,
+    check_declared,
     check_integer,
     check_jobs,
     check_parameters,
     check_real,
+    checked,
 )
-from ..compilation import jit
 from ..types import Matrix, Seed
 from .bank import anneal_bank, polished
 from .chains import (
@@ -103,24 +105,20 @@ MAX_KEPT = 250  # maximum number of stored samples per chain
 class SparseFourierBase(AtomFeatures):
     """Base class for estimators that run chains over sparse frequencies for each output."""
 
-    solver: str = "mcmc"
-    n_steps: int = 20000
+    solver: str = checked("mcmc", check_choice, ("mcmc", "annealed", "annealed+mcmc"))
+    n_steps: int = checked(20000, check_integer, 1)
     burn_in: int | None = None
-    n_chains: int = 2
-    max_components: int = 40
-    expected_components: float = 5.0
-    ridge: float = 1.0
-    group_correlation: float = 0.5
-    max_samples: int | None = 10_000
+    n_chains: int = checked(2, check_integer, 1)
+    max_components: int = checked(40, check_integer, 1)
+    expected_components: float = checked(5.0, check_real, 0.0, above=True)
+    ridge: float = checked(1.0, check_real, 0.0, above=True)
+    group_correlation: float = checked(0.5, check_real, 0.0, 1.0, above=True)
+    max_samples: int | None = checked(10_000, check_integer, 1, unless=(None,))
     random_state: Seed = None
     n_jobs: int | None = None
 
     def _check_parameters(self) -> None:
-        check_choice("solver", self.solver, ("mcmc", "annealed", "annealed+mcmc"))
-        super()._check_parameters()
-        check_parameters(check_integer, self, ("n_steps", "n_chains", "max_components"), 1)
-        check_parameters(check_real, self, ("expected_components", "ridge"), 0.0, above=True)
-        check_real("group_correlation", self.group_correlation, 0.0, 1.0, above=True)
+        check_declared(self)
         check_parameters(check_integer, self, ("burn_in",), 0, self.n_steps - 1, unless=(None,))
         check_jobs(self.n_jobs)
 

@@ -8,7 +8,8 @@ from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.validation import check_choice, check_integer, check_parameters, check_real, validated
+from ..common.validation import validated
+from ..parameters import check_choice, check_integer, check_real, checked
 from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import Matrix, Seed
 from .chains import AtomPrior, ChainSamples, atom_features
@@ -16,23 +17,20 @@ from .rows import Standardiser
 
 ROWS_AT_ONCE = 10_000  # rows per block in prediction
 DEGREES = 5.0  # degrees of freedom of the t prior
-START_MASS, STOP_MASS, STEP_MASS = (
-    1.0,
-    0.5,
-    0.5,
-)  # gamma, alpha_0, and the sum of the other alphas (the alphas sum to one in the text)
+# gamma, alpha_0, and the sum of the other alphas (the alphas sum to one in the text)
+START_MASS, STOP_MASS, STEP_MASS = 1.0, 0.5, 0.5
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AtomParameters:
     """Parameters of the atoms and of their selection by annealing."""
 
-    n_components: int = 50
-    max_order: int = 3
-    frequency_scale: float = 1.5
-    screening: str | None = "pairs"
-    n_bank: int = 5000
-    n_rounds: int = 4
+    n_components: int = checked(50, check_integer, 1)
+    max_order: int = checked(3, check_integer, 1)
+    frequency_scale: float = checked(1.5, check_real, 0.0, above=True)
+    screening: str | None = checked("pairs", check_choice, ("pairs", "triples", None))
+    n_bank: int = checked(5000, check_integer, 1)
+    n_rounds: int = checked(4, check_integer, 0)
 
 
 class AtomFeatures(
@@ -44,13 +42,6 @@ class AtomFeatures(
     _kept: list[ChainSamples]
     max_samples: int | None
     random_state: Seed
-
-    def _check_parameters(self) -> None:
-        check_parameters(check_integer, self, ("n_components", "max_order", "n_bank"), 1)
-        check_integer("n_rounds", self.n_rounds, 0)
-        check_real("frequency_scale", self.frequency_scale, 0.0, above=True)
-        check_choice("screening", self.screening, ("pairs", "triples", None))
-        check_parameters(check_integer, self, ("max_samples",), 1, unless=(None,))
 
     def _prior(self, p: int, expected: float) -> AtomPrior:
         order = min(self.max_order, max(p, 1))
@@ -88,11 +79,8 @@ class AtomFeatures(
         )
         self.phases_ = np.bincount(row, value * scaler.mean[at], minlength=len(self.atoms_))
         self._n_features_out = 2 * len(self.atoms_)
-        weights = [
-            kept.coef[s, : 1 + 2 * kept.size[s]]
-            for kept in self._kept
-            for s in [int(np.argmax(kept.score))]
-        ]
+        best = [int(np.argmax(kept.score)) for kept in self._kept]
+        weights = [kept.coef[s, : 1 + 2 * kept.size[s]] for kept, s in zip(self._kept, best)]
         self._weights = np.hstack(
             [[weight[:1] for weight in weights], block_diag(*(weight[1:] for weight in weights))]
         )

@@ -7,7 +7,8 @@ import numpy as np
 from scipy.special import logit
 from sklearn.utils.validation import check_is_fitted
 
-from ..common import SparseClassifierMixin, check_choice, class_codes, unit_variance, validated
+from ..common import SparseClassifierMixin, class_codes, unit_variance, validated
+from ..parameters import check_choice, checked
 from ..sklearn_bases import RegressorMixin
 from ..types import ArrayLike, Matrix
 from .base import LIKELIHOODS, SparseFourierBase
@@ -134,7 +135,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     array([3, 7])
     """
 
-    likelihood: str = "gaussian"
+    likelihood: str = checked("gaussian", check_choice, tuple(LIKELIHOODS))
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Fit the model.
@@ -157,7 +158,6 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
             If y contains a single class, X contains NaN, or a parameter is out of range.
         """
         self._check_parameters()
-        check_choice("likelihood", self.likelihood, tuple(LIKELIHOODS))
         X, y = validated(self, X, y, dtype=np.float64)
         self.classes_, codes = class_codes(y)
         inside = codes[:, None] == (

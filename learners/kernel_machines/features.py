@@ -9,6 +9,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from ..common import class_codes, unit_variance, validated
+from ..parameters import check_declared, check_integer, checked, limits
 from ..types import ArrayLike, Matrix, Seed
 from .bank import anneal_bank
 from .chains import empty_samples, screen
@@ -85,8 +86,8 @@ class SparseFourierFeatures(AtomFeatures):
     True
     """
 
-    n_components: int = field(default=50, kw_only=False)
-    max_samples: int | None = 10_000
+    n_components: int = field(default=50, kw_only=False, metadata=limits(check_integer, 1))
+    max_samples: int | None = checked(10_000, check_integer, 1, unless=(None,))
     random_state: Seed = None
 
     def __sklearn_tags__(self) -> Tags:
@@ -115,7 +116,7 @@ class SparseFourierFeatures(AtomFeatures):
         ValueError
             If y contains a single class, X contains NaN, or a parameter is out of range.
         """
-        self._check_parameters()
+        check_declared(self)
         X, y = validated(self, X, y, dtype=np.float64)
         if type_of_target(y) == "continuous":
             targets = np.asarray(y, dtype=np.float64)[:, None]

@@ -142,10 +142,8 @@ class MetricBooster:
         Amount by which the last step decreased the mean out-of-bag loss.
     """
 
-    n_expanders, n_partners = (
-        3,
-        60,
-    )  # products per step: strongest new columns times strongest of all (heuristic)
+    # products per step: strongest new columns times strongest of all (heuristic)
+    n_expanders, n_partners = 3, 60
     # consecutive random draws of rows, columns or starts without a better direction that end a run
     # (heuristic)
     n_retries = 10

@@ -183,9 +183,8 @@ class BoostingRun:
             for a, b in strongest_products(columns.base, codes, model.seed_interactions):
                 columns.add_products([a], [b])
         self.booster = MetricBooster(columns, codes, model, self.n_neighbors, rng)
-        self.criterion: list[
-            tuple[float, int]
-        ] = []  # (value, number of steps); the lowest value wins
+        # (value, number of steps); the lowest value wins
+        self.criterion: list[tuple[float, int]] = []
         for step in progress_bar(range(1, model.n_steps + 1), title="SDist", shown=model.verbose):
             if not self.booster.step():
                 break

@@ -27,12 +27,8 @@ from ..types import ArrayLike, Matrix
 from .boosting_run import BoostingRun, class_scores
 from .sdist import SDist
 
-FROM_ONE_PATH = (
-    "n_steps",
-    "n_features_to_select",
-    "n_neighbors_predict",
-    "classifier",
-)  # one run covers all values
+# one run covers all values
+FROM_ONE_PATH = ("n_steps", "n_features_to_select", "n_neighbors_predict", "classifier")
 
 
 def _of_best_estimator(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -276,9 +272,8 @@ def _path_errors(
                 errors[key] = (error, len(metric.columns))
 
     run = BoostingRun(model, X[train], codes[train], record)
-    for n_steps in range(
-        len(run.booster.path) + 1, model.n_steps + 1
-    ):  # the run ended early: use its last metric
+    # the run ended early: use its last metric
+    for n_steps in range(len(run.booster.path) + 1, model.n_steps + 1):
         record(run, n_steps)
     return [
         errors[c["n_steps"], c["n_features_to_select"], c["n_neighbors_predict"], c["classifier"]]

@@ -40,12 +40,10 @@ def laplacian(
         shape=(len(weight), len(weight)),
     )
     mirrored = edges.T
-    diagonal = edges.sum(axis=1) + edges.sum(
-        axis=0
-    )  # an edge from i to j adds c to the entries (i, i) and (j, j) ...
-    return lambda u: (
-        diagonal * u - edges @ u - mirrored @ u
-    )  # ... and subtracts c from (i, j) and (j, i)
+    # an edge from i to j adds c to the entries (i, i) and (j, j), and subtracts it from (i, j) and
+    # (j, i)
+    diagonal = edges.sum(axis=1) + edges.sum(axis=0)
+    return lambda u: diagonal * u - edges @ u - mirrored @ u
 
 
 def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -19,17 +19,21 @@ from sklearn.utils.validation import check_is_fitted
 from ..common import (
     SparseClassifierMixin,
     SparseInputMixin,
-    check_choice,
-    check_integer,
-    check_jobs,
-    check_parameters,
-    check_real,
     class_codes,
     feature_names,
-    is_size,
     validated,
 )
 from ..compilation import n_values, problem_size
+from ..parameters import (
+    check_choice,
+    check_declared,
+    check_integer,
+    check_jobs,
+    check_real,
+    checked,
+    is_size,
+    limits,
+)
 from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import ArrayLike, Matrix, Seed
 from .boosting import SOLVERS, SparseMetric
@@ -158,26 +162,28 @@ class SDist(
     'x2*x7'
     """
 
-    n_neighbors: int | str = field(default="auto", kw_only=False)
-    n_features_to_select: int | None = None
-    n_neighbors_predict: int = 3
-    max_order: int = 2
-    solver: str = "power"
-    start: str = "lanczos"
-    initial: str = "zero"
+    n_neighbors: int | str = field(
+        default="auto", kw_only=False, metadata=limits(check_integer, 1, unless=("auto",))
+    )
+    n_features_to_select: int | None = checked(None, check_integer, 1, unless=(None,))
+    n_neighbors_predict: int = checked(3, check_integer, 1)
+    max_order: int = checked(2, check_integer, 1)
+    solver: str = checked("power", check_choice, tuple(SOLVERS))
+    start: str = checked("lanczos", check_choice, ("lanczos", "ones"))
+    initial: str = checked("zero", check_choice, ("zero", "identity"))
     kappa: int | float = 5
-    n_steps: int = 150
-    learning_rate: float = 0.03
-    update_every: int = 20
-    bagging: float = 1.0
-    feature_fraction: float | str = 1.0
+    n_steps: int = checked(150, check_integer, 1)
+    learning_rate: float = checked(0.03, check_real, 0.0, 1.0, above=True)
+    update_every: int = checked(20, check_integer, 1)
+    bagging: float = checked(1.0, check_real, 0.0, 1.0, above=True)
+    feature_fraction: float | str = checked(1.0, check_real, 0.0, 1.0, above=True, unless=("sqrt",))
     standardize: bool = True
-    stopping: str | None = None
-    validation_fraction: float = 0.2
-    complexity_weight: float = 0.1
-    seed_interactions: int = 0
-    max_products: int | None = None
-    classifier: str = "knn"
+    stopping: str | None = checked(None, check_choice, (None, "holdout", "oob", "complexity"))
+    validation_fraction: float = checked(0.2, check_real, 0.0, 1.0, above=True)
+    complexity_weight: float = checked(0.1, check_real, 0.0)
+    seed_interactions: int = checked(0, check_integer, 0)
+    max_products: int | None = checked(None, check_integer, 0, unless=(None,))
+    classifier: str = checked("knn", check_choice, ("knn", "base"))
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: bool = False
@@ -229,31 +235,8 @@ class SDist(
         return self
 
     def _check_parameters(self) -> None:
-        check_parameters(check_integer, self, ("n_neighbors",), 1, unless=("auto",))
-        check_parameters(
-            check_integer, self, ("n_neighbors_predict", "max_order", "n_steps", "update_every"), 1
-        )
-        check_parameters(
-            check_real,
-            self,
-            ("learning_rate", "bagging", "validation_fraction"),
-            0.0,
-            1.0,
-            above=True,
-        )
-        check_real("complexity_weight", self.complexity_weight, 0.0)
-        check_integer("seed_interactions", self.seed_interactions, 0)
-        check_parameters(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
-        check_parameters(check_integer, self, ("max_products",), 0, unless=(None,))
+        check_declared(self)
         check_jobs(self.n_jobs)
-        check_choice("stopping", self.stopping, (None, "holdout", "oob", "complexity"))
-        check_choice("classifier", self.classifier, ("knn", "base"))
-        check_choice("solver", self.solver, tuple(SOLVERS))
-        check_choice("start", self.start, ("lanczos", "ones"))
-        check_choice("initial", self.initial, ("zero", "identity"))
-        check_parameters(
-            check_real, self, ("feature_fraction",), 0.0, 1.0, above=True, unless=("sqrt",)
-        )
         if not is_size(self.kappa) or (
             self.kappa == 1.0 and not isinstance(self.kappa, numbers.Integral)
         ):

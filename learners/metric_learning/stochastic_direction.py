@@ -12,9 +12,8 @@ N_PATHS = 8  # M: number of paths
 BURST = 20  # K: sampled rows per burst
 N_BURSTS = 5  # n_K: bursts per stage
 FIRST_BURSTS = 25  # bursts of the first stage, if it starts from a random vector
-N_STAGES = (
-    12  # stages; the schedule reaches kappa after half of them, and the rest use the final columns
-)
+# The schedule reaches kappa after half of the stages, and the rest use the final columns
+N_STAGES = 12
 # Speed of the schedule: 0.56, 0.33, 0.20, 0.11, 0.05 of the columns remain after the first stages
 MU = 3.0
 RATE = 1.0  # norm of the first update of a path, relative to its vector

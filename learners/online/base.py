@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..common import (
     SparseClassifierMixin,
     SparseInputMixin,
-    check_integer,
     check_sample_weight,
     check_two_classes,
     class_codes,
@@ -26,7 +25,7 @@ from ..common import (
 from ..compilation import VALUES_PER_ROW, problem_size
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
-from ..parameters import estimator
+from ..parameters import check_declared, check_integer, checked, estimator
 from ..sklearn_bases import BaseEstimator, SelectorMixin
 from ..types import ArrayLike, ClassWeight, Matrix, Seed
 from .kernels import Descent
@@ -78,7 +77,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
     loss: str | Loss = "hinge"
     fit_intercept: bool = True
-    max_iter: int = 20
+    max_iter: int = checked(20, check_integer, 1)
     class_weight: ClassWeight = None
     random_state: Seed = None
     verbose: bool = False
@@ -164,7 +163,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
     def _check_parameters(self) -> None:
         margin_code(self.loss)
-        check_integer("max_iter", self.max_iter, 1)
+        check_declared(self)
 
     def _descent(self, scale: float) -> Descent:
         return Descent(*margin_code(self.loss), bool(self.fit_intercept), float(scale))

@@ -156,9 +156,8 @@ def stabilised_stage(
                 j = seen[t]
                 k = touched[j]
                 if skip == 0:
-                    if (
-                        filled == size
-                    ):  # keep every second entry, and collect half as often from now on
+                    # keep every second entry, and collect half as often from now on
+                    if filled == size:
                         filled = size // 2
                         for q in range(filled):
                             pool[m, q] = pool[m, 2 * q]

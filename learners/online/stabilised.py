@@ -16,8 +16,8 @@ from ..parameters import (
     check_choice,
     check_integer,
     check_jobs,
-    check_parameters,
     check_real,
+    checked,
     estimator,
     resolve_n_features,
 )
@@ -33,9 +33,8 @@ POOL = 64  # number of updates per path that determine the gravity of a stage (h
 class PathState:
     """State of the parallel paths of a binary problem between stages."""
 
-    columns: (
-        np.ndarray
-    )  # (n_active,): the active features in ascending order, as in the arrays below
+    # (n_active,): the active features in ascending order, as in the arrays below
+    columns: np.ndarray
     paths: Paths  # updated by each stage
     bursts: np.ndarray  # (n_active, 2): see Counts in kernels; reset when a feature is evaluated
     rngs: list[np.random.RandomState]  # one generator per path
@@ -46,9 +45,8 @@ class PathState:
     rows: int = 0  # number of rows of all stages so far, per path
     seen: int = 0  # number of rows of the current stage so far, per path
     gravity: float = 0.0
-    history: list[tuple[int, float]] = field(
-        default_factory=list
-    )  # (number of active features, gravity) of each stage
+    # (number of active features, gravity) of each stage
+    history: list[tuple[int, float]] = field(default_factory=list)
 
     @classmethod
     def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> "PathState":
@@ -247,33 +245,25 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     _mu = 0.3
 
     n_features_to_select: int | float = field(default=0.1, kw_only=False)
-    selection: str = "annealed"
-    threshold: float = 0.7
+    selection: str = checked("annealed", check_choice, ("annealed", "threshold"))
+    threshold: float = checked(0.7, check_real, 0.0, 1.0)
     schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "inverse"
-    learning_rate: float = 1.0
-    rejection: float = 0.05
-    annealing: float = 0.0
-    burst_size: int = 5
-    burst_growth: float | None = None
-    n_bursts: int = 5
-    n_paths: int = 16
-    min_bursts: int = 0
-    n_stages: int = 100
-    refit: float | None = None
+    learning_rate: float = checked(1.0, check_real, 0.0, above=True)
+    rejection: float = checked(0.05, check_real, 0.0, 1.0)
+    annealing: float = checked(0.0, check_real, -np.inf)
+    burst_size: int = checked(5, check_integer, 1)
+    burst_growth: float | None = checked(
+        None, check_real, 0.0, 1.0, above=True, below=True, unless=(None,)
+    )
+    n_bursts: int = checked(5, check_integer, 1)
+    n_paths: int = checked(16, check_integer, 1)
+    min_bursts: int = checked(0, check_integer, 0)
+    n_stages: int = checked(100, check_integer, 1)
+    refit: float | None = checked(None, check_real, 0.0, above=True, unless=(None,))
     n_jobs: int | None = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_parameters(check_integer, self, ("burst_size", "n_bursts", "n_paths", "n_stages"), 1)
-        check_integer("min_bursts", self.min_bursts, 0)
-        check_real("learning_rate", self.learning_rate, 0.0, above=True)
-        check_parameters(
-            check_real, self, ("burst_growth",), 0.0, 1.0, above=True, below=True, unless=(None,)
-        )
-        check_parameters(check_real, self, ("refit",), 0.0, above=True, unless=(None,))
-        check_choice("selection", self.selection, ("annealed", "threshold"))
-        check_parameters(check_real, self, ("threshold", "rejection"), 0.0, 1.0)
-        check_real("annealing", self.annealing, -np.inf)
         check_jobs(self.n_jobs)
         as_schedule(self.schedule, self._mu)
 

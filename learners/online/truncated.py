@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..compilation import writable
-from ..parameters import check_integer, check_real, estimator
+from ..parameters import check_integer, check_real, checked, estimator, limits
 from ..types import Matrix
 from .base import OnlineClassifier
 from .kernels import Rows, Threshold, rda_pass, thresholded_pass
@@ -133,16 +133,10 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     True
     """
 
-    gravity: float = field(default=1e-4, kw_only=False)
-    learning_rate: float = 0.3
-    burst_size: int = 5
+    gravity: float = field(default=1e-4, kw_only=False, metadata=limits(check_real, 0.0))
+    learning_rate: float = checked(0.3, check_real, 0.0, above=True)
+    burst_size: int = checked(5, check_integer, 1)
     shuffle: bool = True
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("gravity", self.gravity, 0.0)
-        check_integer("burst_size", self.burst_size, 1)
-        check_real("learning_rate", self.learning_rate, 0.0, above=True)
 
     @property
     def _threshold(self) -> Threshold:
@@ -195,14 +189,9 @@ class FOBOSClassifier(SoftThresholdClassifier):
     True
     """
 
-    penalty: float = field(default=1e-3, kw_only=False)
-    learning_rate: float = 1.0
+    penalty: float = field(default=1e-3, kw_only=False, metadata=limits(check_real, 0.0))
+    learning_rate: float = checked(1.0, check_real, 0.0, above=True)
     shuffle: bool = True
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("penalty", self.penalty, 0.0)
-        check_real("learning_rate", self.learning_rate, 0.0, above=True)
 
     @property
     def _threshold(self) -> Threshold:
@@ -259,16 +248,10 @@ class RDAClassifier(SoftThresholdClassifier):
     array([3, 7])
     """
 
-    penalty: float = field(default=1e-3, kw_only=False)
-    gamma: float = 1.0
-    rho: float = 0.005
+    penalty: float = field(default=1e-3, kw_only=False, metadata=limits(check_real, 0.0))
+    gamma: float = checked(1.0, check_real, 0.0, above=True)
+    rho: float = checked(0.005, check_real, 0.0)
     shuffle: bool = True
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("penalty", self.penalty, 0.0)
-        check_real("gamma", self.gamma, 0.0, above=True)
-        check_real("rho", self.rho, 0.0)
 
     def _new_state(self, n_features: int, rng: np.random.RandomState) -> dict[str, Any]:
         return {"g": np.zeros(n_features), "g0": 0.0, "t": 0}

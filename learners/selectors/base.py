@@ -20,8 +20,9 @@ from ..common import (
 from ..compilation import n_values, problem_size
 from ..designs import Design, make_design, unscaled, warn_if_constant
 from ..objective.losses import Loss, pointwise_loss
+from ..parameters import estimator
 from ..sklearn_bases import BaseEstimator, MultiOutputMixin, RegressorMixin
-from ..types import ArrayLike, Matrix
+from ..types import ArrayLike, ClassWeight, Matrix
 
 
 class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
@@ -78,8 +79,11 @@ class ScaledSelector(Selector):
         return unscaled(design, X) if self.scaling == "none" else design
 
 
+@estimator
 class SelectingClassifier(SparseClassifierMixin, Selector):
     """Base class for the classifiers that select features."""
+
+    class_weight: ClassWeight = None
 
     _auto_loss = "logistic"
 

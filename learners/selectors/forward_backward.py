@@ -4,7 +4,7 @@ The method is Algorithm 1 of Liu, Fujimaki, Ye, "Forward-backward greedy algorit
 convex smooth functions over a cardinality constraint".
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from ..common import (
 )
 from ..designs.base import Design
 from ..objective import Loss, check_curvature, effective_rows
+from ..parameters import estimator
 from ..solvers import SHRINKAGE, SupportProblem, greedy_search, refit, strengths
-from ..types import ArrayLike, ClassWeight, Matrix
+from ..types import ArrayLike, Matrix
 from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
 _NEWTON_TOLERANCE = 1e-10  # relative; small, since gains of features are compared
@@ -177,7 +178,7 @@ class _DesignModel:
         return self.design.keep(columns).matrix().astype(np.float64)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class _ForwardBackward(ScaledSelector):
     """Base class with the fit method of both estimators."""
 
@@ -243,7 +244,7 @@ class _ForwardBackward(ScaledSelector):
         )
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     """Classifier with forward-backward greedy selection (FoBa, [1]_).
 
@@ -342,8 +343,6 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     >>> [(step.action, step.feature) for step in model.path_]
     [('enter', 3), ('enter', 7)]
     """
-
-    class_weight: ClassWeight = None
 
 
 class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):

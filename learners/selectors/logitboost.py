@@ -6,7 +6,7 @@ the curvature of the loss at the current scores. The weak learner f of a feature
 loss, this is the weighted least-squares fit of the working response.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +14,12 @@ import scipy.sparse as sp
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..common import AdditiveModel, check_choice, check_integer, check_real, resolve_n_features
+from ..common import AdditiveModel, resolve_n_features
 from ..compilation import jit
 from ..designs import canonical, encoded, even_knots, hat_basis, histograms, in_blocks, make_design
 from ..objective.losses import Loss, check_bounded, check_curvature
-from ..types import ClassWeight, Matrix, Seed
+from ..parameters import check_choice, check_declared, check_integer, check_real, checked, estimator
+from ..types import Matrix, Seed
 from .base import SelectingClassifier
 
 # Bounds on the steps (heuristic)
@@ -273,7 +274,7 @@ def boost(
     return Boosted(rounds, curve, responses, constant)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class LogitBoostClassifier(SelectingClassifier):
     """LogitBoost classifier that uses at most k features, after Friedman et al. [1]_.
 
@@ -359,12 +360,11 @@ class LogitBoostClassifier(SelectingClassifier):
 
     n_features_to_select: int | float = field(default=10, kw_only=False)
     loss: str | Loss = "auto"
-    response: str = "linear"
-    n_bins: int = 6
-    n_rounds: int = 500
-    subsample: float = 1.0
-    learning_rate: float = 1.0
-    class_weight: ClassWeight = None
+    response: str = checked("linear", check_choice, ("linear", "constant", "piecewise"))
+    n_bins: int = checked(6, check_integer, 1, 126)
+    n_rounds: int = checked(500, check_integer, 1)
+    subsample: float = checked(1.0, check_real, 0.0, 1.0, above=True)
+    learning_rate: float = checked(1.0, check_real, 0.0, above=True)
     random_state: Seed = None
 
     def __sklearn_tags__(self) -> Tags:
@@ -373,11 +373,7 @@ class LogitBoostClassifier(SelectingClassifier):
         return tags
 
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
-        check_choice("response", self.response, ("linear", "constant", "piecewise"))
-        check_integer("n_rounds", self.n_rounds, 1)
-        check_integer("n_bins", self.n_bins, 1, 126)
-        check_real("learning_rate", self.learning_rate, 0.0, above=True)
-        check_real("subsample", self.subsample, 0.0, 1.0, above=True)
+        check_declared(self)
         check_bounded(loss)
         check_curvature(loss)
         k = resolve_n_features(self.n_features_to_select, X.shape[1])

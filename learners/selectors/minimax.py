@@ -1,34 +1,36 @@
 """Minimax sparse logistic regression, a cutting-plane method, Tan et al. (2013)."""
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Tags
 
-from ..common.validation import (
-    check_choice,
-    check_integer,
-    check_parameters,
-    check_real,
-    resolve_n_features,
-)
 from ..compilation import n_values, problem_size
 from ..designs.base import Design
 from ..model_selection.ridge import CHOSEN_OPTIMISM, LeftOut, choose_ridge, raw_units
+from ..parameters import (
+    check_choice,
+    check_declared,
+    check_integer,
+    check_real,
+    checked,
+    estimator,
+    limits,
+    resolve_n_features,
+)
 from ..solvers import SupportProblem, refit, strongest
-from ..types import ArrayLike, ClassWeight, Matrix
+from ..types import ArrayLike, Matrix
 from .base import ScaledSelector, SelectingClassifier
 from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, solve_smoothing
 
-_AUTO_C = (
-    25.0  # C="auto" times the rows: cross-validation on text (benchmarks/sparse_words.py choose)
-)
+# C="auto" times the rows: cross-validation on text (benchmarks/sparse_words.py choose)
+_AUTO_C = 25.0
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     """Minimax sparse logistic regression for two classes ([1]_).
 
@@ -68,9 +70,6 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     scaling : {"standardize", "none"}, default "standardize"
         "standardize" scales each column to variance one; "none" divides all columns by the same
         number.
-    fit_intercept : bool, default True
-        Whether to fit an intercept. It belongs to every cut and is penalised like the coefficients
-        in the relaxed problem, but is not penalised in the final regression.
     solver : {"newton", "smoothing"}, default "newton"
         Solver of the reduced problem over all cuts so far.
 
@@ -78,6 +77,9 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
           the mixture weights;
         * "smoothing": smoothing coordinate descent (Algorithms 2 and 3 of [1]_). It converges to
           the same solution, but needs about 1 / tol sweeps and stops after 2000.
+    fit_intercept : bool, default True
+        Whether to fit an intercept. It belongs to every cut and is penalised like the coefficients
+        in the relaxed problem, but is not penalised in the final regression.
     tol : float, default 1e-3
         Positive relative duality gap to which the reduced problems are solved.
     class_weight : dict, "balanced" or None, default None
@@ -123,16 +125,17 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
 
     loss = "logistic"
 
-    r: int = field(default=10, kw_only=False)
-    C: float | str = 10.0
-    max_cuts: int = 10
-    n_features_to_select: int | None = None
-    retrain_C: float | str | None = 5.0
+    r: int = field(default=10, kw_only=False, metadata=limits(check_integer, 1))
+    C: float | str = checked(10.0, check_real, 0.0, above=True, unless=("auto",))
+    max_cuts: int = checked(10, check_integer, 1)
+    n_features_to_select: int | None = checked(None, check_integer, 1, unless=(None,))
+    retrain_C: float | str | None = checked(
+        5.0, check_real, 0.0, np.inf, above=True, unless=(None, "auto")
+    )
     scaling: str = "standardize"
     fit_intercept: bool = True
-    solver: str = "newton"
-    tol: float = 1e-3
-    class_weight: ClassWeight = None
+    solver: str = checked("newton", check_choice, ("newton", "smoothing"))
+    tol: float = checked(1e-3, check_real, 0.0, above=True)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -161,14 +164,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         ValueError
             If y does not have two classes, X contains NaN, or a parameter is out of range.
         """
-        check_parameters(check_integer, self, ("r", "max_cuts"), 1)
-        check_parameters(check_real, self, ("C",), 0.0, above=True, unless=("auto",))
-        check_real("tol", self.tol, 0.0, above=True)
-        check_parameters(check_integer, self, ("n_features_to_select",), 1, unless=(None,))
-        check_parameters(
-            check_real, self, ("retrain_C",), 0.0, np.inf, above=True, unless=(None, "auto")
-        )
-        check_choice("solver", self.solver, ("newton", "smoothing"))
+        check_declared(self)
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
         if len(self.classes_) > 2:
             raise ValueError(

@@ -21,10 +21,8 @@ from ..compilation import jit
 from ..objective.losses import LogisticLoss
 
 LOSS = LogisticLoss()
-_START, _GROWTH = (
-    0.01,
-    5.0 / 3.0,
-)  # q_0 and beta of Algorithm 2, from section IV of the paper
+# q_0 and beta of Algorithm 2, from section IV of the paper
+_START, _GROWTH = 0.01, 5.0 / 3.0
 _MAX_SWEEPS = 2000  # maximum number of sweeps of Algorithm 2
 _NEWTON_STEPS = 100  # maximum steps of Algorithm 3; bisection alone needs fewer
 _TOLERANCE = 1e-10  # tolerance of Algorithm 3 for the derivative

@@ -35,9 +35,8 @@ def _best_threshold(
     r is the sum of the potentials of the items above the threshold.
     """
     histogram = (indicator @ potential).reshape(-1, n_thresholds + 1)
-    above = np.cumsum(
-        histogram[:, :0:-1], axis=1
-    ).ravel()  # sums above the thresholds, in descending order of the thresholds
+    # sums above the thresholds, in descending order of the thresholds
+    above = np.cumsum(histogram[:, :0:-1], axis=1).ravel()
     best, place, start = 0.0, -1, 0
     while len(better := np.flatnonzero(np.abs(above[start:]) > abs(best) + 1e-12)):
         place = start + better[0]

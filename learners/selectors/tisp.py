@@ -1,43 +1,41 @@
 """Quantile TISP (QTP in the FSA papers): iterative thresholding that keeps exactly k features."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
-from ..common.validation import (
-    check_choice,
-    check_integer,
-    check_parameters,
-    check_real,
-    resolve_n_features,
-)
 from ..designs.base import Design
 from ..objective import Loss, Prior, check_bounded
+from ..parameters import (
+    check_choice,
+    check_declared,
+    check_integer,
+    check_real,
+    checked,
+    estimator,
+    resolve_n_features,
+)
 from ..solvers import anneal, safe_step, start_direction, strengths, strongest
-from ..types import ClassWeight, Matrix
+from ..types import Matrix
 from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class _TISP(ScaledSelector):
     """Base class with the fit method of both estimators."""
 
     n_features_to_select: int | float = field(default=10, kw_only=False)
     loss: str | Loss = "auto"
     scaling: str = "standardize"
-    n_thresholdings: int = 10
-    n_steps: int = 500
-    interleave: bool = True
-    learning_rate: float | str = "auto"
-    ridge: float = 0.0
+    n_thresholdings: int = checked(10, check_integer, 1)
+    n_steps: int = checked(500, check_integer, 0)
+    interleave: bool = checked(True, check_choice, (True, False))
+    learning_rate: float | str = checked("auto", check_real, 0.0, above=True, unless=("auto",))
+    ridge: float = checked(0.0, check_real, 0.0)
     fit_intercept: bool = True
 
     def _select(self, X: Matrix, y: np.ndarray, loss: Loss, weight: np.ndarray) -> None:
-        check_integer("n_thresholdings", self.n_thresholdings, 1)
-        check_integer("n_steps", self.n_steps, 0)
-        check_choice("interleave", self.interleave, (True, False))
-        check_real("ridge", self.ridge, 0.0)
-        check_parameters(check_real, self, ("learning_rate",), 0.0, above=True, unless=("auto",))
+        check_declared(self)
         check_bounded(loss)
         k = resolve_n_features(self.n_features_to_select, X.shape[1])
         weight = weight / weight.sum()
@@ -98,7 +96,7 @@ class _TISP(ScaledSelector):
         self._store(design, kept, coef[kept][:, 0], intercept)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@estimator
 class TISPClassifier(_TISP, SelectingClassifier):
     """Classifier that selects k features by thresholding-based iterative selection (TISP, [1]_).
 
@@ -177,8 +175,6 @@ class TISPClassifier(_TISP, SelectingClassifier):
     >>> TISPClassifier(2).fit(X, X[:, 3] > X[:, 7]).get_support(indices=True)
     array([3, 7])
     """
-
-    class_weight: ClassWeight = None
 
 
 class TISPRegressor(_TISP, SelectingRegressor):

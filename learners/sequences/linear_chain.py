@@ -18,7 +18,15 @@ from ..common import (
     validated,
 )
 from ..objective.chain import ChainLoss, chain_terms
-from ..parameters import check_choice, check_integer, check_real, estimator
+from ..parameters import (
+    check_choice,
+    check_declared,
+    check_integer,
+    check_real,
+    checked,
+    estimator,
+    limits,
+)
 from ..sklearn_bases import BaseEstimator, ClassifierMixin
 from ..types import ArrayLike, Matrix
 from .problem import ChainFit, ChainProblem, minimise
@@ -141,21 +149,18 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     __metadata_request__predict_proba = {"sequence": True}  # noqa: RUF012
     __metadata_request__score = {"sequence": True}  # noqa: RUF012
 
-    ridge: float = 2.0
-    fit_transitions: bool = True
-    fit_intercept: bool = True
-    max_iter: int = 1000
-    tol: float = 1e-9
+    ridge: float = checked(2.0, check_real, 0.0)
+    fit_transitions: bool = checked(True, check_choice, (True, False))
+    fit_intercept: bool = checked(True, check_choice, (True, False))
+    max_iter: int = checked(1000, check_integer, 1)
+    tol: float = checked(1e-9, check_real, 0.0, above=True)
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        check_real("ridge", self.ridge, 0.0)
-        check_choice("fit_transitions", self.fit_transitions, (True, False))
-        check_choice("fit_intercept", self.fit_intercept, (True, False))
-        check_integer("max_iter", self.max_iter, 1)
-        check_real("tol", self.tol, 0.0, above=True)
+        """Raise a ValueError if a parameter is not valid."""
+        check_declared(self)
 
     def fit(
         self,
@@ -442,7 +447,7 @@ class LinearChainCRF(BaseCRF):
     True
     """
 
-    ridge: float = field(default=2.0, kw_only=False)
+    ridge: float = field(default=2.0, kw_only=False, metadata=limits(check_real, 0.0))
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         self._store(minimise(problem, tol=self.tol, max_iter=self.max_iter))

@@ -11,8 +11,9 @@ from ..parameters import (
     check_choice,
     check_greedy,
     check_integer,
-    check_parameters,
+    checked,
     estimator,
+    limits,
     resolve_n_features,
 )
 from ..solvers import Schedule, Step, as_schedule, greedy_search, step_counts, strongest
@@ -30,7 +31,7 @@ class SelectingCRF(SupportMixin, BaseCRF):
 
     n_features_to_select: int | float | None = field(default=10, kw_only=False)
     feature_groups: ArrayLike | None = field(default=None, kw_only=False)
-    polish: str | None = None
+    polish: str | None = checked(None, check_choice, (None, "swap"))
     per_class = False
 
     def _search(
@@ -39,7 +40,6 @@ class SelectingCRF(SupportMixin, BaseCRF):
         raise NotImplementedError
 
     def _fit_problem(self, problem: ChainProblem) -> None:
-        check_choice("polish", self.polish, (None, "swap"))
         n_features = problem.X.shape[1]
         given = group_codes(self.feature_groups, n_features)
         groups = np.arange(n_features) if given is None else given
@@ -159,15 +159,16 @@ class ForwardBackwardCRF(SelectingCRF):
     array([4])
     """
 
-    backward: bool = field(default=True, kw_only=False)
+    backward: bool = field(
+        default=True, kw_only=False, metadata=limits(check_choice, (True, False))
+    )
     criterion: str = "gradient"
     delta: float | None = None
     epsilon: float | None = None
-    per_class: bool = False
+    per_class: bool = checked(False, check_choice, (True, False))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_parameters(check_choice, self, ("backward", "per_class"), (True, False))
         check_greedy(self.criterion, self.delta, self.epsilon, self.n_features_to_select)
 
     def _search(
@@ -260,17 +261,14 @@ class FSACRF(SelectingCRF):
     array(['tap'], dtype='<U4')
     """
 
-    criterion: str = "objective"
+    criterion: str = checked("objective", check_choice, ("norm", "objective"))
     schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "linear"
-    n_steps: int | None = None
-    steps_per_cut: int = 1000
-    polish: str | None = "swap"
+    n_steps: int | None = checked(None, check_integer, 1, unless=(None,))
+    steps_per_cut: int = checked(1000, check_integer, 1)
+    polish: str | None = checked("swap", check_choice, (None, "swap"))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("criterion", self.criterion, ("norm", "objective"))
-        check_integer("steps_per_cut", self.steps_per_cut, 1)
-        check_parameters(check_integer, self, ("n_steps",), 1, unless=(None,))
         if self.n_features_to_select is None:
             raise ValueError(
                 "n_features_to_select=None is not valid; "

@@ -102,9 +102,8 @@ def nearest_rising(curves: np.ndarray) -> np.ndarray:
     result = np.full(curves.shape, -np.inf)
     for i in range(curves.shape[1]):
         means = np.cumsum(curves[:, i:], axis=1) / np.arange(1, curves.shape[1] - i + 1)[:, None]
-        least = np.minimum.accumulate(means[:, ::-1], axis=1)[
-            :, ::-1
-        ]  # over the ends of intervals that start at i
+        # over the ends of intervals that start at i
+        least = np.minimum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
         np.maximum(result[:, i:], least, out=result[:, i:])
     return result
 
@@ -170,14 +169,11 @@ class _StepSize:
     def __init__(
         self, rule: float | Callable[[Design, np.ndarray], float], state: Annealed, from_zero: bool
     ):
-        self.rule = rule if callable(rule) else None
-        self.value = (
-            float(rule)
-            if not callable(rule)
-            else 1.0
-            if from_zero
-            else rule(state.design, state.coef)
-        )
+        self.rule: Callable[[Design, np.ndarray], float] | None = None
+        if callable(rule):
+            self.rule, self.value = rule, 1.0 if from_zero else rule(state.design, state.coef)
+        else:
+            self.value = float(rule)
         self.n_features, self.from_zero = len(state.kept), from_zero
 
     def before_step(self, state: Annealed, rest: _Remaining) -> None:

@@ -297,20 +297,22 @@ def regrow(
             gradient = pool.Z.T @ fit.residual.astype(pool.Z.dtype)
             steep = np.add.reduceat((gradient**2).sum(axis=1), pool.offsets[:-1]) / n_columns
             steep[units] = -1.0
-            new = np.concatenate([units, ascending(-steep)[: size - len(units)]])
+            units = np.concatenate([units, ascending(-steep)[: size - len(units)]])
         else:
             begins = np.concatenate([[0], np.cumsum(n_columns[units])[:-1]])
             strength = np.add.reduceat((fit.theta**2).sum(axis=1), begins) / n_columns[units]
             if pool.fixed is not None:
                 strength[pool.fixed[units]] = np.inf
-            new = units[np.sort(ascending(-strength)[:size])]
-        theta = np.zeros((pool.Z.shape[1], fit.theta.shape[1]))
-        theta[pool.columns_of(units)] = fit.theta
-        units, theta = new, theta[pool.columns_of(new)]  # zero for new units
-        # Two Newton steps suffice until the last size, since the next units change all
-        # coefficients. With a single step, fewer true features are found.
-        n_iter = 2 if size > k else 30
-        fit = refit(problem, pool.matrix_of(units), theta, fit.intercept, n_iter=n_iter)
+            units = units[np.sort(ascending(-strength)[:size])]
+        A = pool.matrix_of(units)
+        # The prediction and one Newton step suffice until the last size, since the next units
+        # change all coefficients. With the prediction alone, fewer true features are found.
+        fit = refit(
+            problem,
+            A,
+            *predicted(problem, A, fit),
+            n_iter=int(not problem.quadratic) if size > k else 30,
+        )
     return units, fit
 
 

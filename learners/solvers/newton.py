@@ -242,7 +242,7 @@ def refit(
                     break
                 reuse = False
             tolerance = _REUSE_GAIN * tol if reuse else tol  # convergence is then linear
-        expected = 0.5 * float(np.vdot(gradient, direction))
+        before, expected = expected, 0.5 * float(np.vdot(gradient, direction))
         # The last steps gain less than the rounding error of the scores, but make theta exact.
         rounding = (
             1e-14 * (abs(value) + np.abs(scores).max(initial=0.0)) if until_stationary else 0.0
@@ -262,9 +262,9 @@ def refit(
         move = A1 @ direction
         # If the curvature is only a bound, convergence is linear, and a secant step along parallel
         # directions is faster
-        overlap, square, last = np.vdot(last, direction), np.vdot(last, last), direction
-        parallel = square > overlap > 0.99 * np.sqrt(square * np.vdot(direction, direction))
-        step = step / (1.0 - overlap / square) if until_stationary and parallel else 1.0
+        overlap, last = 0.5 * np.vdot(last, gradient), direction
+        parallel = before > overlap > 0.99 * np.sqrt(before * expected)
+        step = step / (1.0 - overlap / before) if until_stationary and parallel else 1.0
         while True:
             new, new_scores = theta - step * direction[:p], scores - step * move
             new_value, new_residual, new_products = problem.second_order(new_scores, new)

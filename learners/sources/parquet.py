@@ -306,9 +306,8 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
             stream = (
                 OSFile(fragment.path) if isinstance(system, fs.LocalFileSystem) else fragment.open()
             )
-            with suppress(
-                AttributeError, OSError
-            ):  # there is no descriptor on other systems, and in some releases before 24
+            # there is no descriptor on other systems, and in some releases before 24
+            with suppress(AttributeError, OSError):
                 as_requested(stream.fileno())
             groups = (
                 None

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import learners
-from ...learners.parameters import check_choice, check_integer
+from ...learners.parameters import check_choice, check_declared, check_integer, checked
 from .scorers import AdditiveScorer, MetricScorer, Scorer
 
 METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
@@ -52,17 +52,15 @@ class ClassifierSettings:
         If a setting is out of range.
     """
 
-    method: str = "fsa"
-    n_features_to_select: int = 500
+    method: str = checked("fsa", check_choice, METHODS)
+    n_features_to_select: int = checked(500, check_integer, 1)
     shrinkage: float = 0.03
     mu: float = 1.0
     n_steps: int = 100
-    max_order: int = 1
+    max_order: int = checked(1, check_integer, 1)
 
     def __post_init__(self) -> None:
-        check_choice("method", self.method, tuple(METHODS))
-        check_integer("n_features_to_select", self.n_features_to_select, 1)
-        check_integer("max_order", self.max_order, 1)
+        check_declared(self)
 
     def learn(self, X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray) -> list[Scorer]:
         """Fit the learner to a feature matrix.

@@ -6,11 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 KINDS = ("on", "start", "history", "last")
-HISTORY = (
-    (1, 5),
-    (6, 30),
-    (31, 120),
-)  # limits of the windows in which the sensor was on, in minutes before the current one
+# limits of the windows in which the sensor was on, in minutes before the current one
+HISTORY = ((1, 5), (6, 30), (31, 120))
 
 
 @dataclass(frozen=True)

@@ -140,13 +140,8 @@ class TabularModel(ModelFile):
             additive, encoding = _used(additive, encoding)
             names = tuple(encoding.labels)
         classes = getattr(estimator, "classes_", None)
-        task = (
-            "classification"
-            if classes is not None
-            else "regression"
-            if hasattr(estimator, "score")
-            else "ranking"
-        )
+        without_classes = "regression" if hasattr(estimator, "score") else "ranking"
+        task = without_classes if classes is None else "classification"
         loss = getattr(estimator, "loss_", None)
         calibration = getattr(estimator, "calibration_", None)
         slope, flip = calibration or (1.0, getattr(loss, "flip", 0.0))

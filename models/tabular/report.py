@@ -109,17 +109,13 @@ def _scores(selection: Selection) -> str:
     body = "<h2>Scores by cross-validation</h2>" + table(
         ["", *(_LONG.get(m, m) for m in measures)], rows, bold=0
     )
-    number = (
-        ""
-        if not selection.size_chosen
-        else ", and their number is chosen by the other folds"
-        if v.nested
-        else ", but their number is not: the scores are optimistic"
-    )
+    number = ", but their number is not: the scores are optimistic"
+    if v.nested:
+        number = ", and their number is chosen by the other folds"
     constant = "the most frequent class" if selection.task == "classification" else "the mean"
     body += small(
         f"Held-out rows of {len(v.path)} folds; the columns are selected again in each "
-        f"fold{number}. "
+        f"fold{number if selection.size_chosen else ''}. "
         f'"All columns" is a ridge model on every usable column; the baseline predicts {constant}.'
     )
     mean, error = (
@@ -131,13 +127,8 @@ def _scores(selection: Selection) -> str:
     words = "Score against the number of columns, one path per fold; bars show one standard error."
     if selection.size_chosen:
         score = selection.settings.get("scoring")
-        loss = (
-            score.replace("_", " ")
-            if score
-            else "log loss"
-            if selection.task == "classification"
-            else "squared error"
-        )
+        loss = "log loss" if selection.task == "classification" else "squared error"
+        loss = score.replace("_", " ") if score else loss
         words += (
             " The size is "
             f"{_RULES[selection.settings.get('size_rule', 'explained')].format(loss=loss)}."

@@ -25,9 +25,8 @@ def main() -> None:
     except (KeyboardInterrupt, SystemExit) as end:
         # during cleanup, another interrupt would end Python
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if (
-            isinstance(end, SystemExit) and end.code != 130
-        ):  # typer exits with this code after an interrupt
+        # typer exits with code 130 after an interrupt
+        if isinstance(end, SystemExit) and end.code != 130:
             raise
         print("annealed: interrupted", file=sys.stderr)
         # Python remembers an interrupt in code compiled from text (as in dataclasses) and would

@@ -204,10 +204,8 @@ def _print_selection(selection: "Selection", quiet: bool) -> None:
     if selection.size_chosen:
         where = "nested" if selection.validation.nested else "not nested: scores are optimistic"
         log(
-            (
-                f"annealed: {len(rows)} column{'s' * (len(rows) != 1)}, chosen by "
-                f"cross-validation ({where})"
-            ),
+            f"annealed: {len(rows)} column{'s' * (len(rows) != 1)}, chosen by "
+            f"cross-validation ({where})",
             quiet,
         )
     if scores:

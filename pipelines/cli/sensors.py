@@ -73,10 +73,8 @@ def train(
     model = homes.train_model(data_of_home, sensors, kinds, method)
     model.save(out)
     log(
-        (
-            f"{out}: trained to recognise {len(model.activities)} activities from "
-            f"{len(model.sensors)} sensors: {', '.join(model.sensors)}"
-        ),
+        f"{out}: trained to recognise {len(model.activities)} activities from "
+        f"{len(model.sensors)} sensors: {', '.join(model.sensors)}",
         quiet,
     )
 

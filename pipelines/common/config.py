@@ -13,10 +13,8 @@ from ..console import naming
 
 Settings = TypeVar("Settings")
 
-_RENAMED = {
-    "lost": "lost_fraction",
-    "least": "min_log_odds",
-}  # former names of settings, accepted for one version
+# former names of settings, accepted for one version
+_RENAMED = {"lost": "lost_fraction", "least": "min_log_odds"}
 
 
 def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) -> None:

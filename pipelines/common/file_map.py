@@ -109,10 +109,8 @@ def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
     jobs = max(1, min(requested or n_items, n_items, all_threads()))
     if jobs < requested:
         log(
-            (
-                f"--jobs {requested}: reduced to {jobs}, because there are {n_items} "
-                f"photographs and {all_threads()} cores"
-            ),
+            f"--jobs {requested}: reduced to {jobs}, because there are {n_items} "
+            f"photographs and {all_threads()} cores",
             quiet,
         )
     return jobs

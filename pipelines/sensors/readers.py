@@ -116,9 +116,8 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     tables = [events] if activities is None else [events, activities]
     begin = min(table.start.min() for table in tables).floor("min")
     end = max(table.end.max() for table in tables).floor("min")
-    n = (
-        int((end.to_pydatetime() - begin.to_pydatetime()).total_seconds() // 60) + 1
-    )  # pandas can represent at most 292 years
+    # pandas can represent at most 292 years
+    n = int((end.to_pydatetime() - begin.to_pydatetime()).total_seconds() // 60) + 1
     if n > _MAX_MINUTES:
         raise ValueError(
             f"{name}: the times from {begin} span {n} minutes, which is too long for a single "
@@ -167,9 +166,8 @@ def _labels(
     seconds = np.zeros((n, len(kinds)))
     ordered = activities.sort_values("start", kind="stable")
     starts = (ordered.start - begin).dt.total_seconds().to_numpy()
-    ends = (
-        np.maximum((ordered.end - begin).dt.total_seconds().to_numpy(), starts) + 1.0
-    )  # the last second is included
+    # the last second is included
+    ends = np.maximum((ordered.end - begin).dt.total_seconds().to_numpy(), starts) + 1.0
     for kind, a, b in zip(
         ordered.activity.map({kind: i for i, kind in enumerate(kinds)}), starts, ends, strict=True
     ):

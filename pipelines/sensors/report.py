@@ -12,6 +12,7 @@ from ..console import markdown_table, print_table
 from .evaluate import Prediction
 
 REPORT_FILES = ("results.json", "table.md", "sensors.png", "day_*.png")
+_STYLES = {"group lasso": "--", "L1": "--"}  # lines of the penalised methods
 _HEADS = (
     "method",
     "sensors",
@@ -100,9 +101,8 @@ def write_report(
     if selections:
         draw_sizes(folder / "sensors.png", record["rows"])
     best = next(one for one in baselines if one.method == "CRF")
-    names = [
-        day for day in np.unique(minutes.days) if (minutes.days == day).sum() > 720
-    ]  # at least half a day
+    # at least half a day
+    names = [day for day in np.unique(minutes.days) if (minutes.days == day).sum() > 720]
     share = {day: (best.labels != minutes.truth)[minutes.days == day].mean() for day in names}
     for day in dict.fromkeys(
         (min(share, key=share.__getitem__), max(share, key=share.__getitem__)) if share else ()
@@ -133,13 +133,7 @@ def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
         ):
             points = sorted((row["sensors"], row[key]) for row in rows if row["method"] == method)
             x, y = zip(*points, strict=True)
-            style = (
-                ":"
-                if method.endswith("shrunk")
-                else "--"
-                if method in ("group lasso", "L1")
-                else "-"
-            )
+            style = ":" if method.endswith("shrunk") else _STYLES.get(method, "-")
             axes.plot(
                 x,
                 100 * np.array(y),

@@ -24,10 +24,8 @@ _ESTIMATORS: dict[str, Callable[..., FSACRF | ForwardBackwardCRF]] = {
     "annealed-objective": partial(_ANNEALED, polish=None),
     "annealed+swap": _ANNEALED,
 }
-_PENALTIES = (
-    "group lasso",
-    "L1",
-)  # penalties on the norm of each sensor's coefficients, and on single coefficients (L1-CRF)
+# penalties on the norm of each sensor's coefficients, and on single coefficients (L1-CRF)
+_PENALTIES = ("group lasso", "L1")
 METHODS = (*_ESTIMATORS, *_PENALTIES)
 
 

@@ -10,11 +10,8 @@ from .evaluate import RIDGE, check_selection_kinds
 from .readers import Home
 from .selection import select_sensors
 
-METHODS = {
-    "annealed": "annealed+swap",
-    "foba": "FoBa",
-    "forward": "forward",
-}  # methods, and their names in the tables
+# methods, and their names in the tables
+METHODS = {"annealed": "annealed+swap", "foba": "FoBa", "forward": "forward"}
 FULL_KINDS = ("on", "start", "last")
 SELECTION_KINDS = ("on", "start", "history")
 

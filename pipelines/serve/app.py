@@ -55,9 +55,8 @@ def make_app(
     Starlette
     """
 
-    camera = WorkerPool(
-        1, pool.memory
-    )  # a single process, which remembers the persons of earlier frames
+    # a single process, which remembers the persons of earlier frames
+    camera = WorkerPool(1, pool.memory)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

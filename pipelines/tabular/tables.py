@@ -32,6 +32,7 @@ from .request import Request
 
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
 _CHUNK = 100_000  # number of rows per read
+_TOGETHER = 34_000  # maximum number of columns of a Parquet file that are read together (heuristic)
 _SMALL = 2**26  # maximum size in bytes of a file that is read in one piece
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 # separators longer than one character: a tab as written in a shell, and any whitespace
@@ -159,9 +160,8 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
         raise ValueError(
             f"{path}: the target contains {y[0]!r}; expected numbers, as in the training table"
         )
-    if (
-        y.dtype.kind not in "US" and table.y.dtype.kind in "US"
-    ):  # numeric labels for classes that are text in the table
+    # numeric labels for classes that are text in the table
+    if y.dtype.kind not in "US" and table.y.dtype.kind in "US":
         y = as_words(pd.Series(y)).astype(str)
     return Table(
         X,
@@ -175,14 +175,8 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
 
 
 def _from_matrix(matrix: Matrix, request: Request) -> Table:
-    y, X, names, include, exclude = (
-        matrix.y,
-        matrix.X,
-        matrix.names,
-        request.include,
-        request.exclude,
-    )
-    notes = list(matrix.notes)
+    X, y, names, notes = matrix.X, matrix.y, matrix.names, list(matrix.notes)
+    include, exclude = request.include, request.exclude
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise ValueError(
             f"the target contains infinity in row {np.flatnonzero(np.isinf(y))[0] + 1}; "
@@ -315,12 +309,10 @@ def _read_text(
 ) -> pd.DataFrame:
     if sep and len(sep) > 1 and sep not in _LONG_SEPARATORS:
         raise ValueError(f"--sep {sep} is not valid; expected a single character")
-    given, sep = (
-        sep,
-        "\t"
-        if sep is None and path.suffix.lower() == ".tsv"
-        else _LONG_SEPARATORS.get(sep or ",", sep or ","),
-    )
+    given = sep
+    if sep is None and path.suffix.lower() == ".tsv":
+        sep = "\t"
+    sep = _LONG_SEPARATORS.get(sep or ",", sep or ",")
     try:
         header, n_cells = _header(path, sep, encoding)
         detected = next((s for s in _SEPARATORS if len(header) == 1 and s in header[0]), None)
@@ -329,9 +321,8 @@ def _read_text(
             sep, (header, n_cells) = detected, _header(path, detected, encoding)
         options: dict[str, Any] = {"sep": sep, "encoding": encoding or "utf-8", "low_memory": False}
         frame = _read_csv(path, options)
-        if (
-            n_more := n_cells - len(header)
-        ) > 0:  # pandas uses that number of leading cells as an index
+        # pandas uses that number of leading cells as an index
+        if (n_more := n_cells - len(header)) > 0:
             if frame.iloc[:, -n_more:].isna().all(axis=None):
                 notes.append(
                     f"{path.name}: the rows, unlike the header, end with a separator; the empty "
@@ -404,18 +395,25 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file. A large file is read in blocks of columns, with the precision of
     :func:`_read_csv`."""
-    from pyarrow import parquet
+    from pyarrow import Table, parquet
 
     columns: dict[str, Any] = {}
     with parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
         # the file may be larger than its data, since each column has its own statistics
         size = file.metadata.num_rows * file.metadata.num_columns * 8
         if min(path.stat().st_size, size) <= _SMALL:
-            return file.read(use_threads=False).to_pandas()
+            # Until a read ends, each of its columns takes several kilobytes
+            names = file.schema_arrow.names
+            parts = [
+                file.read(columns=names[start : start + _TOGETHER], use_threads=False)
+                for start in range(0, len(names), _TOGETHER)
+            ]
+            return Table.from_arrays(
+                [column for part in parts for column in part.columns], schema=file.schema_arrow
+            ).to_pandas()
         names = file.schema_arrow.empty_table().to_pandas().columns
-        block = np.empty(
-            (len(names), file.metadata.num_rows), np.float32
-        )  # in one piece, which is freed immediately
+        # in one piece, which is freed immediately
+        block = np.empty((len(names), file.metadata.num_rows), np.float32)
         n_together = max(1, BLOCK // max(1, file.metadata.num_rows))
         for start in range(0, len(names), n_together):
             part = file.read(columns=list(names[start : start + n_together])).to_pandas(

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...learners.parameters import check_integer, check_real
+from ...learners.parameters import check_declared, check_integer, check_real, checked
 from ..images import as_rgb
 
 N_CELLS = 4  # cells along each side of a descriptor
@@ -114,16 +114,15 @@ class DenseSift:
     """
 
     sizes: tuple[float, ...] = (4.0, 6.0, 9.0, 13.0)
-    step: int = 8
-    sigma: float = 1.6
+    step: int = checked(8, check_integer, 1)
+    sigma: float = checked(1.6, check_real, 0.5, above=True)
 
     def __post_init__(self) -> None:
         if not self.sizes or min(self.sizes) <= 0:
             raise ValueError(
                 f"sizes={self.sizes!r} is not valid; expected one or more positive sizes"
             )
-        check_integer("step", self.step, 1)
-        check_real("sigma", self.sigma, 0.5, above=True)
+        check_declared(self)
 
     def grid(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows and columns of a grid of keypoints centred in the image.

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ...learners.parameters import check_integer, check_parameters, check_real
+from ...learners.parameters import check_declared
 from ...learners.sklearn_bases import BaseEstimator, TransformerMixin
 from .dense_sift import N_VALUES, Descriptors
 from .pet_features import PetColumns, Photograph
@@ -144,7 +144,7 @@ class VisualWords(_Transformer, WordCounts):
         ValueError
             If a parameter is out of range, or there are fewer descriptors than words.
         """
-        self._check_parameters()
+        check_declared(self)
         rng = check_random_state(self.random_state)
         drawn = []
         for image in X:
@@ -166,11 +166,6 @@ class VisualWords(_Transformer, WordCounts):
         return self.set_vocabulary(
             self.words_, np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64)
         )
-
-    def _check_parameters(self) -> None:
-        check_parameters(check_integer, self, ("n_words", "n_probes", "descriptors_per_image"), 1)
-        check_integer("lloyd_steps", self.lloyd_steps, 0)
-        check_real("power", self.power, 0.0, 1.0, above=True)
 
     def _two_levels(self, points: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         """Cluster the points into sqrt(n_words) cells, and each cell into its share of the

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from ...learners.parameters import check_integer, check_real, checked
 from .dense_sift import Descriptors
 
 CODE = 255.0  # words are stored as bytes: rooted descriptors lie in [0, 1]
@@ -47,11 +48,8 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
     array([[0., 2.],
            [1., 0.]], dtype=float32)
     """
-    data, columns, ends = (
-        bytearray(),
-        bytearray(),
-        [0],
-    )  # byte arrays grow in place; NumPy arrays are copied
+    # byte arrays grow in place; NumPy arrays are copied
+    data, columns, ends = (bytearray(), bytearray(), [0])
     for row in rows:
         present = np.flatnonzero(row)
         data += row[present].astype(np.float32).tobytes()
@@ -150,14 +148,14 @@ class WordCounts(ImageRows):
     vocabulary.
     """
 
-    n_words: int = 5000
+    n_words: int = checked(5000, check_integer, 1)
     _: KW_ONLY
     spatial: bool = True
     mirror: bool = True
-    power: float = 0.25
-    n_probes: int = 8
-    descriptors_per_image: int = 300
-    lloyd_steps: int = 1
+    power: float = checked(0.25, check_real, 0.0, 1.0, above=True)
+    n_probes: int = checked(8, check_integer, 1)
+    descriptors_per_image: int = checked(300, check_integer, 1)
+    lloyd_steps: int = checked(1, check_integer, 0)
     random_state: Any = None
 
     def set_vocabulary(self, words: np.ndarray, cell_starts: np.ndarray) -> Self:

@@ -24,10 +24,8 @@ from .screening import Table
 
 PRIOR_ONLY, GAUSSIAN, LOGISTIC = range(3)
 AUGMENT = 20  # moves between draws of the Polya-Gamma variables
-NOISE_SHAPE, NOISE_RATE = (
-    1.0,
-    0.25,
-)  # inverse gamma prior of the noise variance, for a target of variance 1 (heuristic)
+# inverse gamma prior of the noise variance, for a target of variance 1 (heuristic)
+NOISE_SHAPE, NOISE_RATE = 1.0, 0.25
 
 
 class ChainSamples(NamedTuple):

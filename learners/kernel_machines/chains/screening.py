@@ -22,9 +22,8 @@ MAX_NEIGHBOURS, MIN_CORRELATION = 10, 0.3
 class Table(NamedTuple):
     """Proposal weights of column sets and single columns, and correlated columns of each column."""
 
-    keys: (
-        np.ndarray
-    )  # (n_entries,) int64, ascending: digits column + 1 in base p + 1, columns in ascending order
+    # (n_entries,) int64, ascending: digits column + 1 in base p + 1, columns in ascending order
+    keys: np.ndarray
     weight: np.ndarray  # (n_entries,) sums to one
     cumulative: np.ndarray
     column_weight: np.ndarray  # (p,) sums to one

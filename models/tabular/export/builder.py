@@ -46,14 +46,10 @@ def formula_of(model: Any) -> Formula:
     for _, step in steps[:-1]:
         features = transformed(step, features)
     if kept.encoding is not None:
-        features, inputs = (
-            [
-                feature
-                for column in kept.encoding.columns
-                for feature in features_of_encoding(column)
-            ],
-            (),
-        )
+        inputs = ()
+        features = [
+            feature for column in kept.encoding.columns for feature in features_of_encoding(column)
+        ]
     additive = kept.additive
     # a single score, the difference
     if kept.classes is not None and len(kept.classes) == 2 and additive.responses.shape[2] == 2:

@@ -44,9 +44,8 @@ def write_xlsx(formula: Formula) -> bytes:
     book = Workbook()
     for j, (name, value) in enumerate(zip(*cells(formula)), 1):
         try:
-            book.active.cell(
-                1, j, name
-            ).data_type = "s"  # keeps names that begin with = from becoming formulas
+            # a string, so that names that begin with = do not become formulas
+            book.active.cell(1, j, name).data_type = "s"
             book.active.cell(2, j, value or None)
         except IllegalCharacterError:
             raise ValueError(
@@ -119,9 +118,8 @@ def _is_empty(number: str) -> str:
 
 
 def _is_text(cell: str, level: str) -> str:
-    truth = {'"True"': cell, '"False"': f"NOT({cell})"}.get(
-        level
-    )  # programs convert these words to truth values
+    # programs convert these words to truth values
+    truth = {'"True"': cell, '"False"': f"NOT({cell})"}.get(level)
     return (
         f"EXACT({cell},{level})"
         if truth is None

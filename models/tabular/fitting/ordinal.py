@@ -10,8 +10,8 @@ _SCALES = (
     "xxs|xs|s|m|l|xl|xxl|xxxl",
     "very short|short|medium|long|very long",
     (
-        "never|rarely/seldom/almost "
-        "never|sometimes/occasionally|often/frequently/usually|always/almost always"
+        "never|rarely/seldom/almost never|sometimes/occasionally|often/frequently/usually|"
+        "always/almost always"
     ),
     "very poor/very bad/terrible|poor/bad|fair/average/ok|good|very good|premium/excellent|ideal",
     "strongly disagree|disagree|neutral/undecided/neither agree nor disagree|agree|strongly agree",
@@ -52,10 +52,8 @@ def order_of(levels: Collection[str]) -> tuple[str, ...]:
         place = {word: i for i, words in enumerate(scale.split("|")) for word in words.split("/")}
         if all(word in place for word in plain):
             return _sorted(levels, [(place[word], 0) for word in plain])
-    numbered, ranges = (
-        [_NUMBERED.fullmatch(level) for level in levels],
-        [_RANGE.fullmatch(level.casefold()) for level in levels],
-    )
+    numbered = [_NUMBERED.fullmatch(level) for level in levels]
+    ranges = [_RANGE.fullmatch(level.casefold()) for level in levels]
     if all(numbered):
         return _sorted(levels, [(float(m[1]), 0) for m in numbered if m])
     if all(ranges) and sum(bool(m[3]) for m in ranges if m) > 1:

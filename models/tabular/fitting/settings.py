@@ -69,18 +69,16 @@ def task_note(y: np.ndarray, task: str) -> list[str]:
     if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
         return []
     if task == "classification":
-        return [
-            (
-                f"the {len(values)} distinct numbers of the target are treated as classes "
-                "(override: --task regression)"
-            )
-        ]
-    return [
-        (
+        line = (
+            f"the {len(values)} distinct numbers of the target are treated as classes "
+            "(override: --task regression)"
+        )
+    else:
+        line = (
             f"the target has {len(values)} distinct numbers in {len(y)} rows, too many for "
             "classes, so the task is regression"
         )
-    ]
+    return [line]
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
@@ -178,11 +176,12 @@ def make_model(request: SelectionOptions, table: Table, task: str, k: int) -> An
     model: Any = FSAClassifier(k) if task == "classification" else FSARegressor(k)
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in request.include])
     directions, bounds = _directions(request.monotone, table, task), _bounds(request.bounds, table)
-    for name in {given.rpartition("=")[0] for given in request.monotone} & {
-        given.rpartition("=")[0] for given in request.bounds
-    }:
+    limited = [
+        {text.rpartition("=")[0] for text in given} for given in (request.bounds, request.monotone)
+    ]
+    if both := set.intersection(*limited):
         raise ValueError(
-            f"column {name!r} is named by both --bounds and --monotone; use only one of them"
+            f"column {min(both)!r} is named by both --bounds and --monotone; use only one of them"
         )
     alone = units.max() + 1 == len(units)
     if not alone or wanted.any() or directions is not None or bounds is not None:
@@ -202,14 +201,10 @@ def make_model(request: SelectionOptions, table: Table, task: str, k: int) -> An
 
 
 def _check_loss(loss: str, task: str, n_classes: int) -> None:
-    regression = losses_for("regression")
-    known = (
-        regression
-        if task == "regression"
-        else losses_for("multiclass" if n_classes > 2 else "binary")
-    )
+    kind = "multiclass" if n_classes > 2 else "binary"
+    known = losses_for(kind if task == "classification" else task)
     if loss not in known:
-        hint = ", or --task regression" if loss in regression else ""
+        hint = ", or --task regression" if loss in losses_for("regression") else ""
         raise ValueError(
             f"--loss {loss} is not available for {task}{suggestion(loss, known)}; expected one "
             f"of {', '.join(sorted(known))}{hint}"

@@ -173,15 +173,14 @@ class Table:
         """
         if not names:
             return self
-        X, place, wanted, columns = (
-            self.X.copy(),
-            self.columns_of(names),
-            set(names),
-            list(self.encoding.columns),
-        )
-        for i, column in enumerate(columns):
-            if column.name in wanted:
-                columns[i] = replace(column, form=LOGARITHM, fill=float(np.log(column.fill or 1.0)))
+        wanted = set(names)
+        columns = [
+            replace(column, form=LOGARITHM, fill=float(np.log(column.fill or 1.0)))
+            if column.name in wanted
+            else column
+            for column in self.encoding.columns
+        ]
+        X, place = self.X.copy(), self.columns_of(names)
         logs = logarithm(X[:, place])
         fills = np.array([column.fill for column in columns if column.name in wanted], np.float64)
         X[:, place] = np.where(np.isnan(logs), fills, logs)
@@ -375,10 +374,8 @@ class _Decisions:
             *zip(frequent[1:], counts[chosen[1:]]),
             *(pair for pair in ((OTHER, n_other), (MISSING, n_missing)) if pair[1]),
         ]
-        kept, shares = (
-            tuple(word for word, _ in rows),
-            tuple(float(n / len(words)) for _, n in rows),
-        )
+        kept = tuple(word for word, _ in rows)
+        shares = tuple(float(n / len(words)) for _, n in rows)
         self.columns.append(
             ColumnEncoding(name, CATEGORY, None, kept, frequent[0], shares, style, form)
         )
@@ -567,10 +564,8 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
         if len(fitting) == 2:
             return decisions.leave_out(
                 name,
-                (
-                    f"ambiguous dates such as {slashed.iloc[0]}; "
-                    f"expected --dates {DAY_FIRST} or --dates {MONTH_FIRST}"
-                ),
+                f"ambiguous dates such as {slashed.iloc[0]}; "
+                f"expected --dates {DAY_FIRST} or --dates {MONTH_FIRST}",
             )
         if fitting:
             short = (

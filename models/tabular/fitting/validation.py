@@ -396,12 +396,15 @@ def validate(
             held_out[name].append(HeldOut.of(fit(rows), new_rows))
     tests = [test for _, test in splits]
     groups = table.duplicate_of if table.row_groups is None else table.row_groups
-    losses = np.array([[_loss(one, request.measure) for one in fold] for fold in by_fold])
-    if task == "regression" and request.measure is None:
-        scores = 1.0 - losses / _variance(np.concatenate(tests), table)
-    else:
-        measure = first_measure(task, request.measure)[1]
-        scores = np.array([[measure(one) for one in fold] for fold in by_fold])
+    sign, measure = first_measure(task, request.measure)
+    scores = np.array([[measure(one) for one in fold] for fold in by_fold])
+    losses = -sign * scores
+    if request.measure is None:
+        losses = np.array(
+            [[_mean(_row_losses(one), one.weight) for one in fold] for fold in by_fold]
+        )
+        if task == "regression":
+            scores = 1.0 - losses / _variance(np.concatenate(tests), table)
 
     def best_size(without: int | None = None) -> int:
         """Choose the size by the losses on all folds, or on all folds but one."""
@@ -514,9 +517,9 @@ def errors(held: HeldOut) -> dict[str, Any]:
     result: dict[str, Any] = {}
     predicted, observed = held.predicted, held.y
     if held.classes is None:
-        residuals = dict(zip(_QUANTILES, np.quantile(observed - predicted, _QUANTILES).tolist()))
+        residuals = np.quantile(observed - predicted, _QUANTILES).tolist()
         result["residuals"] = [
-            {"share": share, "residual": value} for share, value in residuals.items()
+            {"share": share, "residual": value} for share, value in zip(_QUANTILES, residuals)
         ]
     else:
         from sklearn.metrics import confusion_matrix
@@ -593,14 +596,6 @@ def chosen_size(
         return 0
     return int(
         sizes[1 + choose_size(losses[:, 1:], request.size_rule.replace("-", "_"), losses[:, 0])]
-    )
-
-
-def _loss(held: HeldOut, score: str | None) -> float:
-    return (
-        _mean(_row_losses(held), held.weight)
-        if score is None
-        else -SCORES[score][1] * SCORES[score][2](held)
     )
 
 

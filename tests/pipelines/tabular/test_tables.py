@@ -17,6 +17,7 @@ from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_file
 from annealed.pipelines.tabular.tables import read_table
 from helpers import run
+from pyarrow import parquet
 
 
 def passengers(n=400, seed=0):
@@ -416,6 +417,25 @@ def test_a_large_parquet_file_is_read_by_blocks_of_columns(tmp_path, monkeypatch
             large[name].to_numpy(),
             small[name].astype(np.float32 if narrow else small[name].dtype).to_numpy(),
         )
+
+
+def test_columns_of_a_wide_parquet_file_are_read_in_parts(monkeypatch, tmp_path):
+    """Each column takes several kilobytes until a read ends."""
+    frame = pd.DataFrame(np.arange(10.0).reshape(2, 5), columns=list("edcba"))
+    frame["word"] = ["u", "v"]
+    frame.to_parquet(tmp_path / "table.parquet")
+    whole = tables.read_frame(tmp_path / "table.parquet")
+    widths, plain = [], parquet.ParquetFile.read
+    monkeypatch.setattr(
+        parquet.ParquetFile,
+        "read",
+        lambda file, columns, **options: (
+            widths.append(len(columns)) or plain(file, columns=columns, **options)
+        ),
+    )
+    monkeypatch.setattr(tables, "_TOGETHER", 4)
+    pd.testing.assert_frame_equal(tables.read_frame(tmp_path / "table.parquet"), whole)
+    assert widths == [4, 2]
 
 
 def test_columns_of_numbers_are_decided_together_as_they_are_one_by_one(monkeypatch, tmp_path):

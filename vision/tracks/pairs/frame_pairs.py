@@ -14,12 +14,8 @@ N_STARTS = 5  # number of first frames for each gap
 MIN_POINTS = 8  # minimum number of points in a pair of frames
 N_HYPOTHESES = 100  # number of hypotheses per pair of frames and model
 BEST_SHARE = 0.1  # two points share a hypothesis if it is among the best tenth of both
-NEIGHBOURS = (
-    12,
-    20,
-    40,
-    None,
-)  # number of nearest points from which hypotheses are drawn; None: a third of all points
+# number of nearest points from which hypotheses are drawn; None: a third of all points
+NEIGHBOURS = (12, 20, 40, None)
 SUMS = {
     "affinity+homography+fundamental": ("affinity", "homography", "fundamental"),
     "all": tuple(g.name for g in GEOMETRIES),

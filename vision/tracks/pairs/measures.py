@@ -174,10 +174,8 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
     which = motion * n_pairs + pairs.pair_of_row[row]  # motion and pair of frames of each distance
     sizes = np.bincount(which, minlength=len(members) * n_pairs)
     best = np.where(sizes > 0, np.inf, 0.0)
-    for geometry in (
-        GEOMETRIES[0],
-        *GEOMETRIES[:0:-1],
-    ):  # affine models first: their eigenproblems are small
+    # affine models first: their eigenproblems are small
+    for geometry in (GEOMETRIES[0], *GEOMETRIES[:0:-1]):
         known = _parameters_cost(geometry, sizes)
         fitted = np.flatnonzero(known < best)
         moments = sums[geometry.name].reshape(len(sizes), *sums[geometry.name].shape[2:])[fitted]

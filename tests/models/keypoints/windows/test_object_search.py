@@ -177,9 +177,15 @@ def test_whole_objects_that_do_not_resemble_a_face_are_dropped():
     (face,) = detector.find(pixels).instances
     middle, length = face.places(finder.anchors).mean(), face.reference_length
     scale, far = detector.reference_length / length, [30 + 400j, 250 + 450j]
-    places = np.array([middle, middle + 0.8j * length, *far])
-    objects = np.column_stack([places.real, places.imag, np.full(4, -1.0), np.full(4, scale)])
+    places = np.array([middle + 0.1 * length, middle + 0.8j * length, *far])
+    objects = np.column_stack(
+        [places.real, places.imag, [9.0, -1, -1, -1], np.full(4, 1.1 * scale)]
+    )
     likely = finder.likely_objects(levels, detector.reference_length, 0.0, objects)
+    # the object is moved to the refined shape, and the one near it is dropped as a part of the face
+    np.testing.assert_allclose(likely, [[middle.real, middle.imag, 9.0, scale]], rtol=0.03)
+    objects[:, 2] = -15.0  # not clearly a face
+    likely = finder.likely_objects(levels, detector.reference_length, -10.0, objects)
     np.testing.assert_array_equal(likely, objects[:2])
     n = 2 * MAX_INSTANCES + 5
     many = np.column_stack([np.arange(n) * 15.0 + 20, np.full((n, 2), [400.0, 0]), np.full(n, 3.0)])

@@ -28,9 +28,6 @@ from .window_models import (
     regions,
 )
 
-# Keypoints of objects other than faces are searched near this number of whole objects, on levels
-# within this number of octaves (chosen on synthetic objects)
-_N_NEAR, _OCTAVES = 30, 0.55
 _REQUESTS_AFTER_GRID = 4.0
 """Number of histograms requested in the mode "regress", as a multiple of the number of grid points,
 because of the windows around them (measured)."""
@@ -292,31 +289,10 @@ class WindowSearch:
                 model = self.models[name].compiled(self.pool)
                 keep(name, number, at, score_windows(channels, model, *xy.T))
         for i, level in enumerate(levels if mode != Mode.PRUNE else ()):
-            for part, corner in self._parts(level, objects):
-                for channels in self.strips(part, mode, buffers):
-                    for name in names:
-                        at, score = self._score_strip(channels, name, mode)
-                        keep(name, i, at + corner, score)
+            for channels in self.strips(level, mode, buffers):
+                for name in names:
+                    keep(name, i, *self._score_strip(channels, name, mode))
         return {name: np.concatenate(parts) for name, parts in rows.items()}
-
-    def _parts(
-        self, level: Level, objects: np.ndarray | None
-    ) -> Iterator[tuple[Level, np.ndarray]]:
-        """Yield the parts of a level near the best whole objects, and their first pixels x, y.
-
-        For faces, and if no objects are given, the whole level is yielded.
-        """
-        cascade, parts = self.face_cascade, regions(np.zeros((1, 2)), level.image.size, 1)
-        if objects is not None and cascade is not None and cascade.pool is not None:
-            near = objects[:_N_NEAR][abs(np.log2(objects[:_N_NEAR, 3] / level.scale)) <= _OCTAVES]
-            margin = round(cascade.pool.window / cascade.coarser / 2) + self.pool.window // 2
-            parts = regions(level.from_image(near[:, :2]), margin, level.image.size)
-        for rows, columns, _ in parts:
-            x, y = max(0, columns.start), max(0, rows.start)
-            yield (
-                Level(level.image[y : rows.stop, x : columns.stop], level.scale),
-                np.array([x, y]),
-            )
 
     def _score_strip(
         self, channels: LevelChannels, keypoint: str, mode: str

@@ -69,23 +69,6 @@ def test_larger_windows_detect_objects_with_a_single_node(tmp_path):
     np.testing.assert_array_equal(loaded.objects(LEVELS), objects)
 
 
-def test_keypoints_of_objects_are_searched_near_the_best_objects():
-    classifier = random_classifier(5, 40, 0.01, -1.0, LARGER)
-    made = detector(face_cascade=FaceCascade(classifier, {"a": (0.1, 0.2)}, 1.0, pool=LARGER))
-
-    def maxima(objects):
-        return made.search.maxima(LEVELS, ["a"], "scan", {"a": -np.inf}, 10_000, objects)["a"]
-
-    full = maxima(None)
-    x, y, _, scale = best = full[np.isclose(full[:, 3], LEVELS[2].scale)][0]
-    near = maxima(np.array([[x, y, 1.0, scale]]))
-    assert np.isclose(near, best, atol=1e-3).all(axis=1).any()
-    reach = abs(near[:, :2] - [x, y]).max(axis=1) * near[:, 3]
-    assert reach.max() <= LARGER.window // 2 + POOL.window // 2 + 1
-    assert set(near[:, 3]) <= {level.scale for level in LEVELS[:5]}
-    assert 1 < len(near) < len(full) / 2
-
-
 def test_levels_between_those_of_a_pyramid():
     assert level_at(LEVELS, LEVELS[2].scale) is LEVELS[2]
     between = level_at(LEVELS, 0.9 * LEVELS[2].scale)

@@ -98,17 +98,16 @@ class ObjectSearch:
         window is compared with four neighbours on its level, and with one window on each adjacent
         level.
         """
-        chosen = [np.empty((0, 4))]
-        for begin in range(0, len(maxima), _PATCHES):
-            some = maxima[begin : begin + _PATCHES]
-            best = np.full((len(some), 4), -np.inf)
-            for octaves in (0.0, -1 / self.scales_per_octave, 1 / self.scales_per_octave):
-                rows = self._best_around(some, levels, octaves, () if octaves else _SHIFTS)
-                best = np.where(rows[:, 2:3] > best[:, 2:3], rows, best)
-                passed = best[:, 2] > -np.inf
-                some, best = some[passed], best[passed]
-            chosen.append(best)
-        return np.concatenate(chosen)
+        # By level, since the large levels of a large image are recomputed on access
+        maxima = maxima[np.argsort(maxima[:, 3], kind="stable")]
+        best, some = np.full((len(maxima), 4), -np.inf), np.arange(len(maxima))
+        for octaves in (0.0, -1 / self.scales_per_octave, 1 / self.scales_per_octave):
+            for begin in range(0, len(some), _PATCHES):
+                block = some[begin : begin + _PATCHES]
+                rows = self._best_around(maxima[block], levels, octaves, () if octaves else _SHIFTS)
+                best[block] = np.where(rows[:, 2:3] > best[block, 2:3], rows, best[block])
+            some = np.flatnonzero(best[:, 2] > -np.inf)
+        return best[some]
 
     def _best_around(
         self,

@@ -2,6 +2,7 @@
 as starts of guides and hypotheses."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +13,11 @@ from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.instances.assembly import Candidates
 from annealed.models.keypoints.instances.instance_finder import MAX_INSTANCES, RefinedShape
 from annealed.models.keypoints.instances.shape_models import RigidModel, pose_of
+from annealed.models.keypoints.windows import object_search
 from annealed.models.keypoints.windows.object_search import WHOLE, ObjectSearch, level_at
 from annealed.models.keypoints.windows.window_models import FaceCascade
 from annealed.pipelines.keypoints.detect import sample_photograph
+from annealed.vision import pyramid
 from annealed.vision.pyramid import gaussian_pyramid, nearest_pixel
 from annealed.vision.windows.patches import extract_patches
 from window_models import GUIDE, IMAGE, LARGER, POOL, random_classifier, two_nodes
@@ -49,6 +52,22 @@ def test_the_second_node_takes_the_best_window_around_a_maximum():
     np.testing.assert_allclose(np.sort(rows[:, 2]), np.sort(expected), atol=2e-4)
     found = search.find(LEVELS)
     assert (found[:, 2] >= -1.0).all() and (np.diff(found[:, 2]) <= 0).all() and len(found)
+
+
+def test_levels_of_a_large_image_are_computed_once_per_distance(monkeypatch):
+    search = ObjectSearch(two_nodes("a"), POOL, 28.3, 4)
+    expected = search.second_scores(search.first_maxima(LEVELS), LEVELS)
+    monkeypatch.setattr(pyramid, "LARGE", 0)
+    monkeypatch.setattr(pyramid, "KEPT", 0)
+    monkeypatch.setattr(object_search, "_PATCHES", 8)
+    levels, computed = gaussian_pyramid(IMAGE), Counter()
+    maxima, level = search.first_maxima(levels), pyramid._Octaves.level
+    monkeypatch.setattr(
+        pyramid._Octaves, "level", lambda self, k: computed.update([k]) or level(self, k)
+    )
+    rows = search.second_scores(maxima, levels)
+    np.testing.assert_allclose(np.sort(rows[:, 2]), np.sort(expected[:, 2]), atol=1e-5)
+    assert len(maxima) > 50 and max(computed.values()) <= 3
 
 
 def test_larger_windows_detect_objects_with_a_single_node(tmp_path):

@@ -115,10 +115,11 @@ def train_probabilities(
             "no face was detected in the held-out photographs; expected at least one to calibrate "
             "probabilities"
         )
-    # There are too few hypotheses for that quantile, so all are refined, which is slower.
+    # All hypotheses are refined, which is slower, if there are too few of them for that quantile, or
+    # if shapes that agree may share their support, so that hypotheses have less (other objects).
     support = (
         float(np.quantile([shape.refined.support for shape in true], s.lost_fraction))
-        if len(true) * s.lost_fraction >= 1
+        if schema.landmarks and len(true) * s.lost_fraction >= 1
         else 0.0
     )
     job.say(

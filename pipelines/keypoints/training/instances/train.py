@@ -1,6 +1,6 @@
 """Training stages for whole faces: assembly, refinement and probabilities."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -115,12 +115,8 @@ def train_probabilities(
             "no face was detected in the held-out photographs; expected at least one to calibrate "
             "probabilities"
         )
-    # All hypotheses are refined, which is slower, if there are too few of them for that quantile, or
-    # if shapes that agree may share their support, so that hypotheses have less (other objects).
-    support = (
-        float(np.quantile([shape.refined.support for shape in true], s.lost_fraction))
-        if schema.landmarks and len(true) * s.lost_fraction >= 1
-        else 0.0
+    support = minimum_support(
+        [shape.refined.support for shape in true], s.lost_fraction, shared=not schema.landmarks
     )
     job.say(
         f"probabilities: calibrated on {len(true)} faces and {len(shapes) - len(true)} other "
@@ -162,6 +158,18 @@ def backgrounds(split: Split) -> list[AnnotatedImage]:
 def held_out(split: Split, every: int) -> list[AnnotatedImage]:
     """Return every n-th photograph without faces; these are not used to fit shapes."""
     return backgrounds(split)[::every]
+
+
+def minimum_support(supports: Sequence[float], lost_fraction: float, *, shared: bool) -> float:
+    """Return the support below which hypotheses are not refined.
+
+    It is 0, which is slower, if there are too few correct hypotheses with known ``supports`` to
+    lose a fraction of them, or if shapes that agree share their support. Hypotheses have less
+    support before they are refined.
+    """
+    if shared or len(supports) * lost_fraction < 1:
+        return 0.0
+    return float(np.quantile(supports, lost_fraction))
 
 
 def alone_log_odds(

@@ -15,6 +15,7 @@ from annealed.pipelines.keypoints.training.instances.augmentation import Augment
 from annealed.pipelines.keypoints.training.instances.probabilities import ProbabilitySettings
 from annealed.pipelines.keypoints.training.instances.refinement import RegressionSettings
 from annealed.pipelines.keypoints.training.instances.shapes import AssemblySettings
+from annealed.pipelines.keypoints.training.instances.train import minimum_support
 from annealed.pipelines.keypoints.training.stages import (
     DetectorSettings,
     train_detector,
@@ -348,3 +349,10 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
     ):
         train_detector(photographs[:14], [], again, other, resume=True, **options)
     assert any("hours of processor time" in line for line in said)
+
+
+def test_hypotheses_of_objects_that_share_support_are_all_refined():
+    supports = np.arange(400.0).tolist()
+    assert minimum_support(supports, 0.005, shared=False) == pytest.approx(1.995)
+    assert minimum_support(supports, 0.005, shared=True) == 0.0
+    assert minimum_support(supports[:100], 0.005, shared=False) == 0.0

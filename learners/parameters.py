@@ -13,8 +13,15 @@ from .compilation import all_threads
 Estimator = TypeVar("Estimator")
 # Parameters that most estimators share, in their order
 _SHARED = (
-    *("ridge", "fit_transitions", "fit_intercept", "max_iter", "tol"),
-    *("class_weight", "random_state", "n_jobs", "verbose"),
+    "ridge",
+    "fit_transitions",
+    "fit_intercept",
+    "max_iter",
+    "tol",
+    "class_weight",
+    "random_state",
+    "n_jobs",
+    "verbose",
 )
 
 
@@ -36,9 +43,9 @@ def estimator(cls: type[Estimator]) -> type[Estimator]:
     return made
 
 
-def limits(check: Callable, *limits: Any, **options: Any) -> dict[str, Any]:
+def limits(check: Callable, *arguments: Any, **options: Any) -> dict[str, Any]:
     """Return the metadata of a parameter that ``check`` validates in ``check_declared``."""
-    return {"check": (check, limits, options)}
+    return {"check": (check, arguments, options)}
 
 
 def checked(default: Any, check: Callable, *arguments: Any, **options: Any) -> Any:

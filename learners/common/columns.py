@@ -33,10 +33,8 @@ def included_and_excluded(
     ValueError
         If a column is unknown, a column is both included and excluded, or all columns are excluded.
     """
-    included, excluded = (
-        column_mask("include", include, n_features, names),
-        column_mask("exclude", exclude, n_features, names),
-    )
+    included = column_mask("include", include, n_features, names)
+    excluded = column_mask("exclude", exclude, n_features, names)
     both = np.flatnonzero(included & excluded)
     if len(both):
         name = str(both[0]) if names is None else repr(names[both[0]])

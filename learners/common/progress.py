@@ -27,10 +27,8 @@ class _Lines:
         wait: float,
     ):
         self._iterable = () if iterable is None else iterable
-        self._title, self._total = (
-            title,
-            len(iterable) if total is None and isinstance(iterable, Sized) else total,
-        )
+        self._title = title
+        self._total = len(iterable) if total is None and isinstance(iterable, Sized) else total
         self._done, self._shown, self._wait = 0, shown, wait
         self._start = self._last = time.monotonic()
 

@@ -133,10 +133,8 @@ def check_finite(
             return
     at = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
     row, column = (i[at[0]] for i in sp.coo_array(X).coords) if sp.issparse(X) else at
-    what, column = (
-        "NaN" if np.isnan(values[at]) else "infinity",
-        column if names is None else names[column],
-    )
+    what = "NaN" if np.isnan(values[at]) else "infinity"
+    column = column if names is None else names[column]
     raise ValueError(f"X contains {what} (row {row}, column {column}); {expected}")
 
 

@@ -137,10 +137,8 @@ class DenseDesign(FirstReadDesign):
         raw = coef[:, 0, 0] * self.inv
         shift = self.mean[:, 0].astype(self._stored.dtype)
         constant = float(intercept[0] - (self.mean[:, 0] - shift) @ raw)
-        raw, shift_stored = (
-            self._spread(raw).astype(self._stored.dtype),
-            self._spread(shift).astype(self._stored.dtype),
-        )
+        raw = self._spread(raw).astype(self._stored.dtype)
+        shift_stored = self._spread(shift).astype(self._stored.dtype)
         partial = np.zeros((-(-self.n_samples // CHUNK), self._stored.shape[1]), self._stored.dtype)
         sums = np.empty((len(partial), 2))
         if self._by_rows:

@@ -115,10 +115,8 @@ class PiecewiseDesign(CodedDesign):
         features: np.ndarray | None = None,
         knots: np.ndarray | None = None,
     ):
-        self.codes, self.features = (
-            codes,
-            np.arange(codes.shape[1]) if features is None else features,
-        )
+        self.codes = codes
+        self.features = np.arange(codes.shape[1]) if features is None else features
         self.dtype, self.knots = dtype, knots
         self.n_samples, self.n_features = n_samples, len(self.features)
         self._set_bins(n_bins, missing)

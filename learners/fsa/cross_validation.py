@@ -94,18 +94,14 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                         for solution in solve_path(problem, settings, self.sizes_)
                     ]
                 )
-                self.n_features_, how = (
-                    int(self.sizes_[np.argmin(self.ebic_)]),
-                    "the extended Bayesian information criterion",
-                )
+                self.n_features_ = int(self.sizes_[np.argmin(self.ebic_)])
+                how = "the extended Bayesian information criterion"
             else:
                 labels = column_or_1d(y) if is_classifier(self) else np.asarray(y)
-                settings, how = (
-                    self._cross_validated(
-                        problem, settings, X, labels, sample_weight, groups, offset
-                    ),
-                    "cross-validation",
+                settings = self._cross_validated(
+                    problem, settings, X, labels, sample_weight, groups, offset
                 )
+                how = "cross-validation"
             settings = replace(
                 settings, size=min(self.n_features_, problem.n_units), undecided=False
             )

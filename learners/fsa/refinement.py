@@ -103,10 +103,8 @@ def support_problem(
 def _refined_by_gradient(
     problem: FitProblem, settings: FitSettings, solution: Solution
 ) -> Solution:
-    target, start = (
-        (problem.y, problem.loss, problem.sample_weight),
-        (solution.coef, solution.intercept),
-    )
+    target = (problem.y, problem.loss, problem.sample_weight)
+    start = (solution.coef, solution.intercept)
     fitted = accelerated_gradient(
         solution.design,
         *target,
@@ -220,10 +218,8 @@ def _refined_by_newton(
     fit.intercept = fit.intercept + shift @ fit.theta
     if problem.bounded:
         basis, bounds = problem.factors(solution.kept, small)
-        support, start = (
-            replace(support, shrinkage=max(ridge, SHRINKAGE)),
-            replace(solution, coef=fit.theta.reshape(coef.shape)),
-        )
+        support = replace(support, shrinkage=max(ridge, SHRINKAGE))
+        start = replace(solution, coef=fit.theta.reshape(coef.shape))
         problem.project(start)
         fit = bounded_fit(support, A, start.coef.reshape(theta.shape), fit.intercept, bounds, basis)
     done = (
@@ -253,8 +249,6 @@ def _average_with_discriminant(problem: FitProblem, solution: Solution) -> None:
     )
     if not several:
         coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
-    solution.coef, solution.intercept = (
-        (solution.coef + coef[:, None]) / 2.0,
-        (solution.intercept + intercept) / 2.0,
-    )
+    solution.coef = (solution.coef + coef[:, None]) / 2.0
+    solution.intercept = (solution.intercept + intercept) / 2.0
     solution.done += ("mean with linear discriminant analysis",)

@@ -163,14 +163,10 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         self.missing_responses_ = np.zeros((len(selected), 1))
         totals = np.zeros(1, int)
         for j, column in enumerate(selected):
-            column_rules, gap = (
-                steps & (self.rule_columns_ == column),
-                ~steps & (self.rule_columns_ == column),
-            )
-            cuts, sums = (
-                self.rule_thresholds_[column_rules],
-                np.append(0, np.cumsum(self.points_[column_rules])),
-            )
+            column_rules = steps & (self.rule_columns_ == column)
+            gap = ~steps & (self.rule_columns_ == column)
+            cuts = self.rule_thresholds_[column_rules]
+            sums = np.append(0, np.cumsum(self.points_[column_rules]))
             self.knots_[j] = np.nanmax(X[:, column])  # above the last threshold
             self.knots_[j, 0], self.knots_[j, 1 : len(sums)] = np.nanmin(X[:, column]), cuts
             self.responses_[j, :, 0] = scale * sums[np.minimum(np.arange(most + 1), len(cuts))]

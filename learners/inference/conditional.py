@@ -204,10 +204,8 @@ def _without(
     others = np.flatnonzero(units.of_feature != unit)
     rest, coef = design.keep(others), coef[others]
     left = Units.of_groups(units.of_feature[others], len(others))
-    strength, n_columns = (
-        strengths(coef, left.of_feature),
-        np.bincount(left.of_feature) * design.width,
-    )
+    strength = strengths(coef, left.of_feature)
+    n_columns = np.bincount(left.of_feature) * design.width
     size = min(int(np.count_nonzero(strength)) + 1, len(left))
     chosen = strongest(strength, size // 2)
     while True:

@@ -216,10 +216,8 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         self, problem: FitProblem, settings: FitSettings, tested: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the selected units, their mean statistics, and their selection probabilities."""
-        rng, draws = (
-            check_random_state(self.random_state),
-            np.zeros((self.n_draws, problem.n_units)),
-        )
+        rng = check_random_state(self.random_state)
+        draws = np.zeros((self.n_draws, problem.n_units))
         for i in range(self.n_draws):
             copies = (self.knockoffs if callable(self.knockoffs) else gaussian_knockoffs)(
                 problem.X, rng

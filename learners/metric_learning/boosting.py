@@ -219,10 +219,8 @@ class MetricBooster:
         size *= self.model.learning_rate
         if self.model.bagging < 1.0:
             out = ~self.in_bag
-            before, after = (
-                LOSS.margin_value(self.margin[out]),
-                LOSS.margin_value(self.margin[out] + size * g[out]),
-            )
+            before = LOSS.margin_value(self.margin[out])
+            after = LOSS.margin_value(self.margin[out] + size * g[out])
             self.oob_improvement = float(np.mean(before - after))
         self.metric.add(support, values, size)
         self.margin += size * g

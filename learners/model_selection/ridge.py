@@ -121,10 +121,8 @@ def choose_ridge(
         ridge, how = 1e-3 if few_rows else SHRINKAGE, ""
         if problem.loss.name == "multinomial" and problem.prior is None:
             # For equally likely classes, the curvature of the loss is (q - 1) / q^2
-            ridge, how = (
-                gcv_ridge(problem, A, left_out.n_rows) / q,
-                " by generalised cross-validation of one-hot classes",
-            )
+            ridge = gcv_ridge(problem, A, left_out.n_rows) / q
+            how = " by generalised cross-validation of one-hot classes"
         return refit(replace(problem, shrinkage=ridge), A, theta, intercept), ridge, how
     start = len(RIDGES) - 1 if few_rows else 0
     if near is not None:

@@ -188,11 +188,9 @@ class _ConvexModel:
             direction = -inverse @ gradient
             slope = float(gradient @ direction)
             if slope >= 0.0:  # rounding errors have corrupted the curvature estimate
-                inverse, direction, slope = (
-                    np.eye(len(positions)),
-                    -gradient,
-                    -float(gradient @ gradient),
-                )
+                inverse = np.eye(len(positions))
+                direction = -gradient
+                slope = -float(gradient @ gradient)
             length = 1.0
             while True:
                 new = coef.copy()

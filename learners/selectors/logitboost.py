@@ -185,10 +185,8 @@ class TableLearners(CodeLearners):
                 np.searchsorted(knots[1:-1], x, side="right")
                 for knots, x in zip(self.knots, X.T, strict=True)
             ]
-            codes, basis = (
-                np.stack([in_blocks(place.astype(np.uint8)) for place in places], axis=1),
-                np.eye(256, n_bins),
-            )
+            codes = np.stack([in_blocks(place.astype(np.uint8)) for place in places], axis=1)
+            basis = np.eye(256, n_bins)
         else:
             codes, basis = encoded(np.asarray(X), self.knots, False)[0], hat_basis(n_bins)
         super().__init__(codes, len(X), basis)

@@ -193,15 +193,11 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         if self.retrain_C is not None:
             # C times the sum of losses + ||w||^2 / 2 is equivalent to the mean loss + ||w||^2 / (2
             # C total).
-            problem, small = (
-                SupportProblem(encoded, loss, weight / total, self.fit_intercept),
-                design.keep(kept),
-            )
+            problem = SupportProblem(encoded, loss, weight / total, self.fit_intercept)
+            small = design.keep(kept)
             raw = self.retrain_C == "auto" and sp.issparse(X)
-            Z, unit = (
-                small.matrix().astype(np.float64),
-                (raw_units(small.inv) if raw else np.ones(len(kept)))[:, None],
-            )
+            Z = small.matrix().astype(np.float64)
+            unit = (raw_units(small.inv) if raw else np.ones(len(kept)))[:, None]
             if self.retrain_C == "auto":
                 left_out = LeftOut(total, optimism=CHOSEN_OPTIMISM if raw else 1.0)
                 fit, _, _ = choose_ridge(

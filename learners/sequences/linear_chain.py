@@ -120,10 +120,8 @@ def sequence_weights(weight: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     ValueError
         If the weights differ within a sequence.
     """
-    least, most = (
-        np.minimum.reduceat(weight, offsets[:-1]),
-        np.maximum.reduceat(weight, offsets[:-1]),
-    )
+    least = np.minimum.reduceat(weight, offsets[:-1])
+    most = np.maximum.reduceat(weight, offsets[:-1])
     uneven = np.flatnonzero(least < most)
     if len(uneven):
         s = uneven[0]

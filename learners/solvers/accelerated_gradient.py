@@ -82,9 +82,7 @@ def accelerated_gradient(
             t = 1.0
         t_next = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
         speed = (t - 1.0) / t_next
-        ahead, ahead_intercept = (
-            new + speed * (new - coef),
-            new_intercept + speed * (new_intercept - intercept),
-        )
+        ahead = new + speed * (new - coef)
+        ahead_intercept = new_intercept + speed * (new_intercept - intercept)
         coef, intercept, t = new, new_intercept, t_next
     return coef, intercept

@@ -135,10 +135,8 @@ class SupportProblem:
 
         The derivatives are the gradient and functions that compute products with the Hessian.
         """
-        scores, penalty = (
-            scores if self.offset is None else scores + self.offset,
-            self.penalty(theta),
-        )
+        scores = scores if self.offset is None else scores + self.offset
+        penalty = self.penalty(theta)
         value, residual, hessian_products = self.loss.second_order(
             self.y, scores, self.sample_weight
         )

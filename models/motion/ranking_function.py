@@ -161,10 +161,8 @@ class RankingFunction:
         response: Any = (
             "linear" if settings.response == "linear" else PiecewiseLinear(settings.n_bins)
         )
-        prior, schedule = (
-            Prior(shrinkage=settings.shrinkage),
-            Schedule(settings.schedule, settings.mu, settings.n_steps),
-        )
+        prior = Prior(shrinkage=settings.shrinkage)
+        schedule = Schedule(settings.schedule, settings.mu, settings.n_steps)
         ranker = FSARanker(
             k,
             response=response,

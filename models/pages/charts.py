@@ -84,10 +84,8 @@ class Axes:
 
     def svg(self, title: str) -> str:
         """Return the chart as SVG."""
-        label, size = (
-            escape(title),
-            f'viewBox="0 0 {self.width} {self.height}" width="{self.width}"',
-        )
+        label = escape(title)
+        size = f'viewBox="0 0 {self.width} {self.height}" width="{self.width}"'
         return (
             f'<svg {size} role="img" aria-label="{label}"><title>{label}</title>'
             f"{''.join(self.parts)}</svg>"

@@ -93,10 +93,8 @@ class ActivityModel(ModelFile):
             tuple(map(str, header[key])) for key in ("sensors", "features", "activities")
         )
         check_kinds(kinds)
-        k, n_columns = (
-            len(activities),
-            len(sensors) * sum(3 if kind == "history" else 1 for kind in kinds),
-        )
+        k = len(activities)
+        n_columns = len(sensors) * sum(3 if kind == "history" else 1 for kind in kinds)
         return cls(
             sensors,
             kinds,

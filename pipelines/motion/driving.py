@@ -119,10 +119,8 @@ def driving_sequence(kind: str, seed: int) -> TrackSequence:
 
 def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.ndarray] | None:
     """Return tracks (F, P, 2) and motions (P,), or None if too little motion is visible."""
-    n_frames, focal = (
-        int(rng.integers(kind.frames[0], kind.frames[1] + 1)),
-        rng.uniform(*kind.lens) * WIDTH,
-    )
+    n_frames = int(rng.integers(kind.frames[0], kind.frames[1] + 1))
+    focal = rng.uniform(*kind.lens) * WIDTH
     size = np.array([WIDTH, WIDTH / rng.uniform(*kind.aspect)])
     camera, n_points = _path(rng, n_frames, kind.camera), int(rng.integers(150, 400))
     n_bodies = int(rng.integers(kind.bodies[0], kind.bodies[1] + 1))

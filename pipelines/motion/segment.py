@@ -72,10 +72,8 @@ class FileSegmentation:
 
     def record(self) -> dict[str, Any]:
         """Return the JSON object that the command line prints."""
-        result, listed = (
-            self.segmentation,
-            zip(self.segmentation.candidates, self.segmentation.scores),
-        )
+        result = self.segmentation
+        listed = zip(self.segmentation.candidates, self.segmentation.scores)
         return {
             "sequence": self.sequence,
             "motions": result.n_motions,

@@ -95,10 +95,8 @@ def select_sensors(
     n_sensors = int(groups.max()) + 1
     if method.startswith("annealed"):
         steps = 2 * max(1, n_sensors - min(sizes))  # the schedule ends after half of the steps
-        path, start = (
-            estimator(min(sizes), n_steps=steps).fit(X, y, sequence=days).path_,
-            range(n_sensors),
-        )
+        path = estimator(min(sizes), n_steps=steps).fit(X, y, sequence=days).path_
+        start = range(n_sensors)
     else:
         path, start = estimator(max(sizes)).fit(X, y, sequence=days).path_, range(0)
     return {

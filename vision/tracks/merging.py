@@ -37,10 +37,8 @@ def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
     while len(members) > n_motions:
         i, j = np.triu_indices(len(members), 1)
         alone = _costs(tracks, members, sums)
-        unions, of_unions = (
-            members[i] | members[j],
-            {name: array[i] + array[j] for name, array in sums.items()},
-        )
+        unions = members[i] | members[j]
+        of_unions = {name: array[i] + array[j] for name, array in sums.items()}
         best = int(np.argmin(_costs(tracks, unions, of_unions) - (alone[i] + alone[j])))
         kept = np.delete(np.arange(len(members)), [i[best], j[best]])
         members = np.concatenate([members[kept], unions[best : best + 1]])

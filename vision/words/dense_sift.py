@@ -190,10 +190,8 @@ def _orientation_maps(image: np.ndarray) -> np.ndarray:
     """Compute gradient magnitudes (H, W, 8) by orientation; angles are anticlockwise, and the
     outermost pixels are zero as in OpenCV."""
     dx, dy = image[1:-1, 2:] - image[1:-1, :-2], image[:-2, 1:-1] - image[2:, 1:-1]
-    magnitude, angle = (
-        np.sqrt(dx * dx + dy * dy),
-        np.arctan2(dy, dx) * np.float32(N_ORIENTATIONS / (2.0 * np.pi)),
-    )
+    magnitude = np.sqrt(dx * dx + dy * dy)
+    angle = np.arctan2(dy, dx) * np.float32(N_ORIENTATIONS / (2.0 * np.pi))
     low = np.floor(angle)
     share = angle - low
     maps = np.zeros((*image.shape, N_ORIENTATIONS), np.float32)

@@ -91,10 +91,8 @@ def fit_measures(
         table[s, : len(motions)] = motions
         positions[s] = np.unique(segmentations[s], return_inverse=True)[1]
     counts = np.array([len(pair.points) for pair in pairs.pairs], np.int64)
-    every, is_long = (
-        np.ones(len(counts), bool),
-        np.array([pair.is_long for pair in pairs.pairs], bool),
-    )
+    every = np.ones(len(counts), bool)
+    is_long = np.array([pair.is_long for pair in pairs.pairs], bool)
     # A range is empty if there are too few frames; all pairs are then used.
     ranges = [chosen if chosen.any() else every for chosen in (every, ~is_long, is_long)]
     observed = (

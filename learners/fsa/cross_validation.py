@@ -13,9 +13,10 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..common import AdditiveModel, check_choice, check_two_classes, rollback_on_error
+from ..common import AdditiveModel, check_two_classes, rollback_on_error
 from ..model_selection.calibration import calibrate
 from ..model_selection.size import MIN_PROBABILITY, choose_size
+from ..parameters import check_choice, checked
 from ..plots import plot_scores
 from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight
@@ -34,8 +35,8 @@ class _SizeParameters:
     sizes: Any = field(default="auto", kw_only=False)
     cv: Any = None
     scoring: str | Callable | None = None
-    criterion: str = "cv"
-    rule: str = "explained"
+    criterion: str = checked("cv", check_choice, ("cv", "ebic"))
+    rule: str = checked("explained", check_choice, ("explained", "best", "one_se"))
 
 
 @dataclass(eq=False, repr=False)
@@ -78,8 +79,6 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             If the data or parameters are not valid for the estimator's ``fit``, or a size is not a
             non-negative integer.
         """
-        check_choice("criterion", self.criterion, ("cv", "ebic"))
-        check_choice("rule", self.rule, ("explained", "best", "one_se"))
         with rollback_on_error(self):
             self.__dict__.pop("calibration_", None)  # left by an earlier fit
             settings = self.fit_settings()

@@ -34,6 +34,7 @@ from ..designs import (
     warn_of_lost_digits,
 )
 from ..objective import Loss, Prior, SquaredLoss, regression_loss
+from ..parameters import check_choice, check_declared, checked
 from ..plots import plot_coefficients, plot_responses
 from ..sklearn_bases import (
     BaseEstimator,
@@ -60,10 +61,10 @@ class FSAParameters:
     response: str | PiecewiseLinear = "linear"
     constraints: Constraints | None = None
     prior: Prior | None = None
-    scaling: str = "standardize"
+    scaling: str = checked("standardize", check_choice, ("standardize", "none"))
     schedule: str | Schedule | Counts = "inverse"
-    learning_rate: float | str = "auto"
-    momentum: float | str = "auto"
+    learning_rate: float | str = checked("auto", check_real, 0.0, above=True, unless=("auto",))
+    momentum: float | str = checked("auto", check_real, 0.0, 1.0, below=True, unless=("auto",))
     refinement: str | Refinement | None = "auto"
     fit_intercept: bool = True
     warm_start: bool = False
@@ -178,6 +179,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
             If a parameter is not valid. The message states its name, its value and the expected
             values.
         """
+        check_declared(self)
         return FitSettings.of(
             vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__
         )

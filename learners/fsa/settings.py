@@ -6,9 +6,17 @@ from typing import Any, Self
 
 from sklearn.utils import check_random_state
 
-from ..common.validation import check_choice, check_jobs, check_real, is_size, n_threads
 from ..designs.responses import PiecewiseLinear, as_response
 from ..objective import Loss, Prior, losses_for
+from ..parameters import (
+    check_choice,
+    check_declared,
+    check_jobs,
+    check_real,
+    checked,
+    is_size,
+    n_threads,
+)
 from ..sklearn_bases import BaseEstimator
 from ..solvers.schedules import N_STEPS, Counts, Schedule, as_schedule
 
@@ -71,6 +79,7 @@ class Constraints(BaseEstimator):
         self.monotone = monotone
 
 
+@dataclass(eq=False, repr=False)
 class Refinement(BaseEstimator):
     """Refinement after annealing: feature exchanges, a longer search, and a final ridge fit.
 
@@ -116,31 +125,10 @@ class Refinement(BaseEstimator):
         logistic loss.
     """
 
-    def __init__(
-        self,
-        exchange: bool | str = "auto",
-        ridge: float | str = "auto",
-        search: bool | str = "auto",
-        discriminant: bool = False,
-    ):
-        self.exchange = exchange
-        self.ridge = ridge
-        self.search = search
-        self.discriminant = discriminant
-
-    def check(self) -> None:
-        """Check the parameters.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range.
-        """
-        check_choice("exchange", self.exchange, ("auto", "cv", True, False))
-        check_choice("search", self.search, ("auto", False))
-        check_choice("discriminant", self.discriminant, (True, False))
-        if not _is_auto(self.ridge):
-            check_real("ridge", self.ridge, 0.0)
+    exchange: bool | str = checked("auto", check_choice, ("auto", "cv", True, False))
+    ridge: float | str = checked("auto", check_real, 0.0, unless=("auto",))
+    search: bool | str = checked("auto", check_choice, ("auto", False))
+    discriminant: bool = checked(False, check_choice, (True, False))
 
 
 @dataclass
@@ -277,14 +265,9 @@ class FitSettings:
                     f"{name}={p[name]!r} is not valid; expected a {kind.__name__} or None"
                 )
         if refinement is not None:
-            refinement.check()
+            check_declared(refinement)
         if p["prior"] is not None:
             p["prior"].check()
-        check_choice("scaling", p["scaling"], ("standardize", "none"))
-        if not auto["learning_rate"]:
-            check_real("learning_rate", p["learning_rate"], 0.0, above=True)
-        if not auto["momentum"]:
-            check_real("momentum", p["momentum"], 0.0, 1.0, below=True)
         check_jobs(p["n_jobs"])
         check_random_state(p["random_state"])
         size = p.get("n_features_to_select", "auto")

@@ -615,7 +615,8 @@ class InstanceFinder:
         """Return an instance with the pose and probabilities of a refined shape."""
         positions, log_odds_of = self.own_detections(refined, candidates)
         places = self.combined(refined, positions)
-        inputs = self.point_inputs(refined, log_odds, positions, log_odds_of)
+        pose = self._pose(refined.points)
+        inputs = self.point_inputs(refined, log_odds, positions, log_odds_of, pose)
         probability = float(probability_of(log_odds))
         within_10 = np.asarray(
             probability * probability_of((self.trained.within_10 * inputs).sum(axis=1))
@@ -629,7 +630,7 @@ class InstanceFinder:
         }
         return Instance(
             probability,
-            self._pose(refined.points),
+            pose,
             box_around(refined.points),
             points,
             np.stack([refined.points.real, refined.points.imag], axis=1),
@@ -646,12 +647,18 @@ class InstanceFinder:
         return Pose(0.0, 0.0, float(np.angle(self.regressor.align(points).scale_rotation)))
 
     def point_inputs(
-        self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
+        self,
+        refined: RefinedShape,
+        log_odds: float,
+        positions: np.ndarray,
+        log_odds_of: np.ndarray,
+        pose: Pose | None = None,
     ) -> np.ndarray:
         """Compute the inputs for the probabilities of the keypoints, after two refinements.
 
         The result has shape (n_keypoints, 8). ``positions`` contains the detections of the
-        keypoints, or NaN for keypoints without a detection.
+        keypoints, or NaN for keypoints without a detection. ``pose`` is computed unless it is
+        given.
         """
         assert refined.disagreement is not None, "refined once only"
         distance = (
@@ -663,7 +670,8 @@ class InstanceFinder:
             present,
             np.where(present, distance * 10, 0.0),
         )
-        turned, size = abs(self._pose(refined.points).yaw), np.log(refined.reference_length / 30.0)
+        turned = abs((pose or self._pose(refined.points)).yaw)
+        size = np.log(refined.reference_length / 30.0)
         columns = (
             np.clip(log_odds, -8.0, 8.0),
             *of_own,

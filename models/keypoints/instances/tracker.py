@@ -287,7 +287,10 @@ class InstanceTracker:
         part = np.ascontiguousarray(frame[low[1] : high[1], low[0] : high[0]])
         if not part.size:
             return None
-        corner, finder, levels = complex(*low), self.finder, gaussian_pyramid(part, min_size=1)
+        corner, finder = complex(*low), self.finder
+        # coarser levels would be used only for a face of more than twice its last size
+        min_scale = min(1.0, 0.5 * finder.regressor.stages[0].ied / length)
+        levels = gaussian_pyramid(part, min_size=1, min_scale=min_scale)
         # The shape is completed from the anchors, as in a search; starting from the last shape
         # would accumulate errors.
         anchors = (instance.places(finder.anchors) + _CENTRE) * scale - _CENTRE

@@ -138,13 +138,13 @@ class ObjectSearch:
                 rows.append(row)
         if not rows:
             return best
-        channels, first = patch_channels(np.stack(patches), pool), side * np.arange(len(rows))
+        channels, first = patch_channels(patches, pool), side * np.arange(len(rows))
         scores = np.full((len(shifts) + 1, len(rows)), -np.inf, np.float32)
-        scores[0] = score_windows(channels, model, np.full(len(rows), reach), first + reach)
+        scores[0] = score_windows(channels, model, first + reach, np.full(len(rows), reach))
         tried = np.flatnonzero(scores[0] > -np.inf)
         if shifts and len(tried):
             across, down = np.repeat(np.array(shifts).T + reach, len(tried), axis=1)
-            down += np.tile(first[tried], len(shifts))
+            across += np.tile(first[tried], len(shifts))
             scores[1:, tried] = score_windows(channels, model, across, down).reshape(
                 len(shifts), -1
             )

@@ -583,7 +583,7 @@ class InstanceFinder:
         """
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
-        for i in range(len(self.anchors)):
+        for i in range(len(self.anchors) if len(candidates.anchor) else 0):
             near = np.flatnonzero(
                 (candidates.anchor == i)
                 & (

@@ -16,6 +16,8 @@ from .instance_finder import Instance, InstanceFinder, probability_of, suppress_
 
 # reference lengths around a face of the last frame that are searched in the next frame (heuristic)
 _AROUND = 1.0
+# pixels per reference length: no coarser level is needed to refine a face (heuristic)
+_COARSEST = 12.0
 _SAME_FACE = 0.5  # reference lengths that a lost face may have moved (heuristic)
 _HALF_EVERY = 3  # number of frames between searches at half size
 # reference lengths around the points of a face that are hidden in these searches
@@ -288,9 +290,7 @@ class InstanceTracker:
         if not part.size:
             return None
         corner, finder = complex(*low), self.finder
-        # coarser levels would be used only for a face of more than twice its last size
-        min_scale = min(1.0, 0.5 * finder.regressor.stages[0].ied / length)
-        levels = gaussian_pyramid(part, min_size=1, min_scale=min_scale)
+        levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, _COARSEST / length))
         # The shape is completed from the anchors, as in a search; starting from the last shape
         # would accumulate errors.
         anchors = (instance.places(finder.anchors) + _CENTRE) * scale - _CENTRE

@@ -354,14 +354,15 @@ class InstanceFinder:
             return RefinedShape(points, histograms, score, support, length, yaw=yaw)
 
         def is_background(points: np.ndarray, histograms: np.ndarray) -> bool:
-            log_odds = self.trained.face @ described(points, histograms).inputs
-            return bool(log_odds < min_log_odds - _MAX_CHANGE)
+            shape = described(points, histograms)
+            if self.trained.face @ shape.inputs < min_log_odds - _MAX_CHANGE:
+                background.append(shape)
+            return bool(background)
 
-        return described(
-            *self.regressor.refine(
-                levels, points, is_background if min_log_odds > -np.inf else None
-            )
-        )
+        background: list[RefinedShape] = []
+        stops = is_background if min_log_odds > -np.inf else None
+        refined = self.regressor.refine(levels, points, stops)
+        return background[0] if background else described(*refined)
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine a second time, starting from the mean shape at the same position.

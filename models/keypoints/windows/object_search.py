@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
 from ....vision.pyramid import Level, shrink
@@ -73,6 +72,7 @@ class ObjectSearch:
         pool = cascade.pool or self.pool
         model = cascade.classifier.compiled(pool)
         threshold = max(cascade.classifier.threshold, -3e38)  # rejected windows: -inf
+        beside = np.arange(-self.step, self.step + 1)
         for number in range(0, len(levels), self.step):
             coarse = level_at(levels, levels[number].scale * cascade.coarser) or levels[number]
             height, width = coarse.shape
@@ -83,9 +83,14 @@ class ObjectSearch:
                 strip = top, min(height, top + rows)
                 channels = level_channels(coarse.image, pool, strip, 0, buffers)
                 scores = scan_level(channels, model, self.step, coarse.spans(*strip))
-                beside = cv2.dilate(scores, np.ones((2 * self.step + 1,) * 2))
-                peaks = np.flatnonzero((scores >= beside) & (scores >= threshold))
-                ys, xs = np.divmod(peaks, width)
+                ys, xs = np.nonzero(scores >= threshold)
+                rows_near, columns_near = (
+                    np.add.outer(at, beside).clip(0, n - 1)
+                    for at, n in zip((ys, xs), scores.shape)
+                )
+                near = scores[rows_near[:, :, None], columns_near[:, None]]
+                peaks = scores[ys, xs] >= near.max(axis=(1, 2), initial=threshold)
+                ys, xs = ys[peaks], xs[peaks]
                 xy = coarse.to_image(np.column_stack([xs, ys + top]))
                 passed.append(np.column_stack([xy, scores[ys, xs], np.full(len(xs), coarse.scale)]))
         return _distinct(np.concatenate(passed), self.reference_length * cascade.coarser)

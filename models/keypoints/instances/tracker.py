@@ -18,6 +18,9 @@ from .instance_finder import Instance, InstanceFinder, probability_of, suppress_
 _AROUND = 1.0
 # pixels per reference length: no coarser level is needed to refine a face (heuristic)
 _COARSEST = 12.0
+# reference lengths per frame from which the motion of a face is predicted; refinement corrects
+# slower motions, which partial occlusions may also feign (heuristic)
+_FAST = 0.2
 _SAME_FACE = 0.5  # reference lengths that a lost face may have moved (heuristic)
 _HALF_EVERY = 3  # number of frames between searches at half size
 # reference lengths around the points of a face that are hidden in these searches
@@ -171,10 +174,10 @@ class InstanceTracker:
 
     The whole frame is searched every few frames, at a scene cut, and when a face is lost and a
     search around its expected position does not detect it. In the other frames, each face is
-    refined from its points in the previous frame, moved at constant velocity, and keeps its
-    ``support`` (see :class:`Instance`) from the last detection. In every third frame, the rest of
-    the image is searched at half size. A face is lost if its probability is too low, or if it
-    coincides with another face. A
+    refined from its points in the previous frame, moved at constant velocity if it moves fast, and
+    keeps its ``support`` (see :class:`Instance`) from the last detection. In every third frame, the
+    rest of the image is searched at half size. A face is lost if its probability is too low, or if
+    it coincides with another face. A
     :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each face to a
     person.
 
@@ -283,6 +286,8 @@ class InstanceTracker:
         """Return the face in the next frame, or None if it is lost; ``scale`` is the scale of the
         frame relative to the last frame, and ``move`` is the expected motion (x, y)."""
         length = instance.reference_length * scale
+        if np.hypot(*np.broadcast_to(move, 2)) < _FAST * length:
+            move = 0.0
         points = (instance.landmarks + 0.5) * scale - 0.5 + move
         low = np.floor(points.min(axis=0) - _AROUND * length).astype(int).clip(0)
         high = np.ceil(points.max(axis=0) + _AROUND * length).astype(int).clip(-1) + 1

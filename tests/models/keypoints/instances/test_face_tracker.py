@@ -127,7 +127,7 @@ def test_the_motion_of_a_face_is_predicted_from_its_velocity():
     )
     times = np.array([0, 1, 2, 3, 5, 6]) / 25  # a frame is missing
     for i, time in enumerate(times):
-        x = [20, 24, 32, 44, 70, 84][i]
+        x = [20, 25, 35, 49, 77, 91][i]
         (face,) = tracker.update(frame(x, 50), time)
         np.testing.assert_allclose(face.landmarks.mean(axis=0), [x, 50], atol=0.01)
     assert n_full(searched) == 1

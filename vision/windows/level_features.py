@@ -360,7 +360,7 @@ def patch_channels(patches: Sequence[npt.NDArray[np.uint8]], pool: FeaturePool) 
     LevelChannels
         Tables for scoring individual windows. They do not support scans.
     """
-    planes = np.array(cv2.split(cv2.hconcat(patches)))
+    planes = np.array(cv2.split(cv2.hconcat(patches)), np.uint8)
     rows, width = (side - pool.window - 1 for side in planes.shape[1:])
     return _from_planes(planes, pool, (0, rows, 0, width), 1.0, Buffers())
 

@@ -360,8 +360,9 @@ class InstanceFinder:
             return bool(background)
 
         background: list[RefinedShape] = []
-        stops = is_background if min_log_odds > -np.inf else None
-        refined = self.regressor.refine(levels, points, stops)
+        refined = self.regressor.refine(
+            levels, points, is_background if min_log_odds > -np.inf else None
+        )
         return background[0] if background else described(*refined)
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
@@ -672,13 +673,12 @@ class InstanceFinder:
             np.where(present, distance * 10, 0.0),
         )
         turned = abs((pose or self._pose(refined.points)).yaw)
-        size = np.log(refined.reference_length / 30.0)
         columns = (
             np.clip(log_odds, -8.0, 8.0),
             *of_own,
             np.log(refined.disagreement + _EXACT),
             turned,
-            size,
+            np.log(refined.reference_length / 30.0),
             1.0,
         )
         return np.stack(np.broadcast_arrays(*columns), axis=1)

@@ -275,13 +275,13 @@ class RigidModel:
         upright = (products[0] - 1j * products[1]) / max(gram[0, 0] + gram[1, 1], 1e-12)
         wanted = products + ridge * upright * np.array([1, 1j, 0])
         camera = np.linalg.inv(gram + ridge * np.eye(3)) @ wanted
-        # orthogonal factor of the polar decomposition of the rows (real, imaginary) of the camera
+        # orthogonal factor of the polar decomposition of the rows x, y of the camera
         x, y = camera.real, camera.imag
         xx, xy, yy = float(x @ x), float(x @ y), float(y @ y)
         root = max(xx * yy - xy * xy, 1e-300) ** 0.5
         scale = (xx + yy + 2 * root) ** 0.5 / 2
-        x, y = (((yy + root) * x - xy * y), ((xx + root) * y - xy * x))
-        (a, b, c), (d, e, f) = (x / (2 * scale * root)).tolist(), (y / (2 * scale * root)).tolist()
+        across, down = (yy + root) * x - xy * y, (xx + root) * y - xy * x
+        (a, b, c), (d, e, f) = (np.stack([across, down]) / (2 * scale * root)).tolist()
         rotation = np.array([[a, b, c], [d, e, f], [b * f - c * e, c * d - a * f, a * e - b * d]])
         products = np.stack([products.real, products.imag], axis=1)
         for _ in range(_STEPS):

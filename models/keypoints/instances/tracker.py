@@ -204,7 +204,7 @@ class InstanceTracker:
     search_every: int = 15
     min_probability: float = 0.5
     _instances: list[Instance] = field(default_factory=list, init=False)
-    _velocities: dict[int, np.ndarray] = field(default_factory=dict, init=False)  # by track
+    _velocities: dict[int | None, complex] = field(default_factory=dict, init=False)  # by track
     _persons: PersonTracker = field(default_factory=PersonTracker, init=False)
     _cuts: CutDetector = field(default_factory=CutDetector, init=False)
     _time: float = field(default=-np.inf, init=False)
@@ -240,7 +240,7 @@ class InstanceTracker:
         if new_scene := self._cuts.update(frame):
             self._left = 0
         followed = [
-            self._follow(frame, instance, step * self._velocities.get(instance.track, 0.0))
+            self._follow(frame, instance, step * self._velocities.get(instance.track, 0j))
             for instance in self._instances
             if self._left
         ]
@@ -251,10 +251,10 @@ class InstanceTracker:
             seen = here + entered
         else:
             seen, self._left = list(self.search(frame, 1.0)), self.search_every - 1
-        before = {instance.track: _centre(instance) for instance in self._instances}
+        before = {instance.track: instance.places().mean() for instance in self._instances}
         self._instances = self._persons.update(seen, time, new_scene)
         self._velocities = {
-            instance.track: (_centre(instance) - before[instance.track]) / step
+            instance.track: (instance.places().mean() - before[instance.track]) / step
             for instance in self._instances
             if instance.track in before
         }
@@ -276,19 +276,18 @@ class InstanceTracker:
             length = instance.reference_length
             x0, y0, x1, y1 = (np.array(instance.box) + length * _HIDDEN).clip(0) / 2
             small[int(y0) : int(y1) + 1, int(x0) : int(x1) + 1] = 128
-        entered = [self._follow(frame, i, 0.0, 2.0) for i in self.search(small, 0.5)]
+        entered = [self._follow(frame, i, 0j, 2.0) for i in self.search(small, 0.5)]
         new = [instance for instance in entered if instance is not None]
         return new if self._n_distinct([*known, *new]) == len(known) + len(new) else []
 
     def _follow(
-        self, frame: np.ndarray, instance: Instance, move: np.ndarray | float, scale: float = 1.0
+        self, frame: np.ndarray, instance: Instance, move: complex, scale: float = 1.0
     ) -> Instance | None:
         """Return the face in the next frame, or None if it is lost; ``scale`` is the scale of the
-        frame relative to the last frame, and ``move`` is the expected motion (x, y)."""
+        frame relative to the last frame, and ``move`` is the expected motion x + iy."""
         length = instance.reference_length * scale
-        if np.hypot(*np.broadcast_to(move, 2)) < _FAST * length:
-            move = 0.0
-        points = (instance.landmarks + 0.5) * scale - 0.5 + move
+        move *= abs(move) >= _FAST * length
+        points = (instance.landmarks + 0.5) * scale - 0.5 + [move.real, move.imag]
         low = np.floor(points.min(axis=0) - _AROUND * length).astype(int).clip(0)
         high = np.ceil(points.max(axis=0) + _AROUND * length).astype(int).clip(-1) + 1
         part = np.ascontiguousarray(frame[low[1] : high[1], low[0] : high[0]])
@@ -299,7 +298,7 @@ class InstanceTracker:
         # The shape is completed from the anchors, as in a search; starting from the last shape
         # would accumulate errors.
         anchors = (instance.places(finder.anchors) + _CENTRE) * scale - _CENTRE
-        shape, moved = finder.assembler.shape, complex(*np.broadcast_to(move, 2)) - corner
+        shape, moved = finder.assembler.shape, move - corner
         start = shape.predict(anchors, shape.anchors)[0][len(anchors) :] + moved
         refined = finder.refine(start, instance.support, levels)
         log_odds = float(finder.trained.face @ refined.inputs)
@@ -313,10 +312,6 @@ class InstanceTracker:
         return finder.report(
             replace(refined, points=refined.points + corner), log_odds, NO_CANDIDATES
         )
-
-
-def _centre(instance: Instance) -> np.ndarray:
-    return np.asarray(instance.landmarks.mean(axis=0))
 
 
 def _sightings(instances: Sequence[Instance], time: float) -> list[_Sighting]:

@@ -84,12 +84,10 @@ class ObjectSearch:
                 channels = level_channels(coarse.image, pool, strip, 0, buffers)
                 scores = scan_level(channels, model, self.step, coarse.spans(*strip))
                 ys, xs = np.nonzero(scores >= threshold)
-                rows_near, columns_near = (
-                    np.add.outer(at, beside).clip(0, n - 1)
-                    for at, n in zip((ys, xs), scores.shape)
-                )
-                near = scores[rows_near[:, :, None], columns_near[:, None]]
-                peaks = scores[ys, xs] >= near.max(axis=(1, 2), initial=threshold)
+                down = np.add.outer(ys, beside).clip(0, len(scores) - 1)
+                across = np.add.outer(xs, beside).clip(0, width - 1)
+                best = scores[down[:, :, None], across[:, None]].max(axis=(1, 2), initial=threshold)
+                peaks = scores[ys, xs] >= best
                 ys, xs = ys[peaks], xs[peaks]
                 xy = coarse.to_image(np.column_stack([xs, ys + top]))
                 passed.append(np.column_stack([xy, scores[ys, xs], np.full(len(xs), coarse.scale)]))

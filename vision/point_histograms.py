@@ -4,6 +4,7 @@ The histograms are the descriptors of cascaded shape regression. As in HOG and S
 surrounded by cells, and each cell has a histogram of signed gradient directions.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ MIRRORED_VALUES = (
 _CLIP = 0.25
 # added to the norm, in grey values of a cell, so that flat areas stay near zero (heuristic)
 _FLOOR = 4.0
+_CENTRE = 0.5 + 0.5j  # centre of the top left pixel, from its corner
 
 
 @dataclass(frozen=True)
@@ -80,14 +82,14 @@ def cut_frame(
         Grey crop. Outside the image, border pixels are repeated.
     """
     # The smallest level with at least as many pixels as the result, or else the largest level.
-    fine = [level for level in levels if level.scale * abs(scale_rotation) >= 0.999 * unit]
-    level = fine[-1] if fine else levels[0]
+    least = 0.999 * unit / abs(scale_rotation)
+    level = next((level for level in reversed(levels) if level.scale >= least), levels[0])
     origin = complex(box[0], box[1])
-    size = (int(np.ceil((box[2] - box[0]) * unit)), int(np.ceil((box[3] - box[1]) * unit)))
+    size = (math.ceil((box[2] - box[0]) * unit), math.ceil((box[3] - box[1]) * unit))
     corner = scale_rotation * origin + translation
-    first = level.from_image([corner.real, corner.imag])
+    first = (corner + _CENTRE) * level.scale - _CENTRE  # Level.from_image
     step = scale_rotation / unit * level.scale
-    matrix = np.array([[step.real, -step.imag, first[0]], [step.imag, step.real, first[1]]])
+    matrix = np.array([[step.real, -step.imag, first.real], [step.imag, step.real, first.imag]])
     return Frame(level.warped(matrix, size, grey=True), origin, unit)
 
 

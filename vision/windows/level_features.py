@@ -1,5 +1,6 @@
 """Tables shared by all features of a level: integral images and orientation histograms."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -340,14 +341,16 @@ def level_channels(
     return _from_planes(planes, pool, (top, bottom, first, width), expected_requests, buffers)
 
 
-def patch_channels(patches: npt.NDArray[np.uint8], pool: FeaturePool) -> LevelChannels:
-    """Stack patches to form a strip, and prepare it for scoring the windows in the patches.
+def patch_channels(patches: Sequence[npt.NDArray[np.uint8]], pool: FeaturePool) -> LevelChannels:
+    """Join patches to form a strip, and prepare it for scoring the windows in the patches.
+
+    The patches are side by side, since the loops over long rows are fast.
 
     Parameters
     ----------
-    patches : ndarray of shape (n, side, side, 3), uint8
+    patches : sequence of n ndarray of shape (side, side, 3), uint8
         Patches of a level. Window (x, y) of patch i, with ``0 <= x, y < side - window - 1``, is
-        window (x, i * side + y) of the strip. The pixel that defines its position (see
+        window (i * side + x, y) of the strip. The pixel that defines its position (see
         `extract_patches`) is (x + window // 2 + 1, y + window // 2 + 1) in the patch.
     pool : FeaturePool
         Pool that contains the features.
@@ -357,9 +360,8 @@ def patch_channels(patches: npt.NDArray[np.uint8], pool: FeaturePool) -> LevelCh
     LevelChannels
         Tables for scoring individual windows. They do not support scans.
     """
-    n, side, _, _ = patches.shape
-    planes = np.ascontiguousarray(patches.reshape(n * side, side, 3).transpose(2, 0, 1))
-    rows, width = n * side - pool.window - 1, side - pool.window - 1
+    planes = np.array(cv2.split(cv2.hconcat(patches)), np.uint8)
+    rows, width = (side - pool.window - 1 for side in planes.shape[1:])
     return _from_planes(planes, pool, (0, rows, 0, width), 1.0, Buffers())
 
 

@@ -354,14 +354,16 @@ class InstanceFinder:
             return RefinedShape(points, histograms, score, support, length, yaw=yaw)
 
         def is_background(points: np.ndarray, histograms: np.ndarray) -> bool:
-            log_odds = self.trained.face @ described(points, histograms).inputs
-            return bool(log_odds < min_log_odds - _MAX_CHANGE)
+            shape = described(points, histograms)
+            if self.trained.face @ shape.inputs < min_log_odds - _MAX_CHANGE:
+                background.append(shape)
+            return bool(background)
 
-        return described(
-            *self.regressor.refine(
-                levels, points, is_background if min_log_odds > -np.inf else None
-            )
+        background: list[RefinedShape] = []
+        refined = self.regressor.refine(
+            levels, points, is_background if min_log_odds > -np.inf else None
         )
+        return background[0] if background else described(*refined)
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine a second time, starting from the mean shape at the same position.
@@ -583,7 +585,7 @@ class InstanceFinder:
         """
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
-        for i in range(len(self.anchors)):
+        for i in range(len(self.anchors) if len(candidates.anchor) else 0):
             near = np.flatnonzero(
                 (candidates.anchor == i)
                 & (
@@ -615,7 +617,8 @@ class InstanceFinder:
         """Return an instance with the pose and probabilities of a refined shape."""
         positions, log_odds_of = self.own_detections(refined, candidates)
         places = self.combined(refined, positions)
-        inputs = self.point_inputs(refined, log_odds, positions, log_odds_of)
+        pose = self._pose(refined.points)
+        inputs = self.point_inputs(refined, log_odds, positions, log_odds_of, pose)
         probability = float(probability_of(log_odds))
         within_10 = np.asarray(
             probability * probability_of((self.trained.within_10 * inputs).sum(axis=1))
@@ -629,7 +632,7 @@ class InstanceFinder:
         }
         return Instance(
             probability,
-            self._pose(refined.points),
+            pose,
             box_around(refined.points),
             points,
             np.stack([refined.points.real, refined.points.imag], axis=1),
@@ -646,12 +649,18 @@ class InstanceFinder:
         return Pose(0.0, 0.0, float(np.angle(self.regressor.align(points).scale_rotation)))
 
     def point_inputs(
-        self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
+        self,
+        refined: RefinedShape,
+        log_odds: float,
+        positions: np.ndarray,
+        log_odds_of: np.ndarray,
+        pose: Pose | None = None,
     ) -> np.ndarray:
         """Compute the inputs for the probabilities of the keypoints, after two refinements.
 
         The result has shape (n_keypoints, 8). ``positions`` contains the detections of the
-        keypoints, or NaN for keypoints without a detection.
+        keypoints, or NaN for keypoints without a detection. ``pose`` is computed unless it is
+        given.
         """
         assert refined.disagreement is not None, "refined once only"
         distance = (
@@ -663,13 +672,13 @@ class InstanceFinder:
             present,
             np.where(present, distance * 10, 0.0),
         )
-        turned, size = abs(self._pose(refined.points).yaw), np.log(refined.reference_length / 30.0)
+        turned = abs((pose or self._pose(refined.points)).yaw)
         columns = (
             np.clip(log_odds, -8.0, 8.0),
             *of_own,
             np.log(refined.disagreement + _EXACT),
             turned,
-            size,
+            np.log(refined.reference_length / 30.0),
             1.0,
         )
         return np.stack(np.broadcast_arrays(*columns), axis=1)

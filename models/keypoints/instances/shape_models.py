@@ -268,20 +268,22 @@ class RigidModel:
         model = self.points if which is None else self.points[which]
         centre, middle = model.mean(axis=0), points.mean()
         model = model - centre
-        target = np.stack([(points - middle).real, (points - middle).imag], axis=1)
+        gram, products = model.T @ model, model.T @ (points - middle)
         # A small ridge penalty keeps the view frontal where nearly coplanar points do not determine
         # the tilt towards the viewer.
-        gram = model.T @ model
         ridge = 1e-2 * np.trace(gram) / 3
-        upright = np.vdot(model[:, 0] + 1j * model[:, 1], target[:, 0] + 1j * target[:, 1]) / max(
-            (model[:, :2] ** 2).sum(), 1e-12
-        )
-        start = np.array([[upright.real, -upright.imag, 0], [upright.imag, upright.real, 0]])
-        camera = np.linalg.solve(gram + ridge * np.eye(3), model.T @ target + ridge * start.T).T
-        left, singular, right = np.linalg.svd(camera, full_matrices=False)
-        rows = left @ right
-        rotation, scale = np.vstack([rows, np.cross(rows[0], rows[1])]), float(singular.mean())
-        products = model.T @ target
+        upright = (products[0] - 1j * products[1]) / max(gram[0, 0] + gram[1, 1], 1e-12)
+        wanted = products + ridge * upright * np.array([1, 1j, 0])
+        camera = np.linalg.inv(gram + ridge * np.eye(3)) @ wanted
+        # orthogonal factor of the polar decomposition of the rows x, y of the camera
+        x, y = camera.real, camera.imag
+        xx, xy, yy = float(x @ x), float(x @ y), float(y @ y)
+        root = max(xx * yy - xy * xy, 1e-300) ** 0.5
+        scale = (xx + yy + 2 * root) ** 0.5 / 2
+        across, down = (yy + root) * x - xy * y, (xx + root) * y - xy * x
+        (a, b, c), (d, e, f) = (np.stack([across, down]) / (2 * scale * root)).tolist()
+        rotation = np.array([[a, b, c], [d, e, f], [b * f - c * e, c * d - a * f, a * e - b * d]])
+        products = np.stack([products.real, products.imag], axis=1)
         for _ in range(_STEPS):
             before = rotation
             rotation, scale = _gauss_newton(gram, products, rotation, scale)

@@ -16,6 +16,11 @@ from .instance_finder import Instance, InstanceFinder, probability_of, suppress_
 
 # reference lengths around a face of the last frame that are searched in the next frame (heuristic)
 _AROUND = 1.0
+# pixels per reference length: no coarser level is needed to refine a face (heuristic)
+_COARSEST = 12.0
+# reference lengths per frame from which the motion of a face is predicted; refinement corrects
+# slower motions, which partial occlusions may also feign (heuristic)
+_FAST = 0.2
 _SAME_FACE = 0.5  # reference lengths that a lost face may have moved (heuristic)
 _HALF_EVERY = 3  # number of frames between searches at half size
 # reference lengths around the points of a face that are hidden in these searches
@@ -168,10 +173,11 @@ class InstanceTracker:
     """Tracker for the instances in a video, such as faces.
 
     The whole frame is searched every few frames, at a scene cut, and when a face is lost and a
-    search around its last position does not detect it. In the other frames, each face is refined
-    from its points in the previous frame and keeps its ``support`` (see :class:`Instance`) from the
-    last detection. In every third frame, the rest of the image is searched at half size. A face is
-    lost if its probability is too low, or if it coincides with another face. A
+    search around its expected position does not detect it. In the other frames, each face is
+    refined from its points in the previous frame, moved at constant velocity if it moves fast, and
+    keeps its ``support`` (see :class:`Instance`) from the last detection. In every third frame, the
+    rest of the image is searched at half size. A face is lost if its probability is too low, or if
+    it coincides with another face. A
     :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each face to a
     person.
 
@@ -198,6 +204,7 @@ class InstanceTracker:
     search_every: int = 15
     min_probability: float = 0.5
     _instances: list[Instance] = field(default_factory=list, init=False)
+    _velocities: dict[int | None, complex] = field(default_factory=dict, init=False)  # by track
     _persons: PersonTracker = field(default_factory=PersonTracker, init=False)
     _cuts: CutDetector = field(default_factory=CutDetector, init=False)
     _time: float = field(default=-np.inf, init=False)
@@ -229,19 +236,29 @@ class InstanceTracker:
             time = max(self._time + _STEP, 0.0)
         if not time > self._time:
             raise ValueError(f"time={time} is not valid; expected a time later than {self._time}")
-        self._time = time
+        step, self._time = time - self._time, time
         if new_scene := self._cuts.update(frame):
             self._left = 0
-        followed = [self._follow(frame, instance) for instance in self._instances if self._left]
+        followed = [
+            self._follow(frame, instance, step * self._velocities.get(instance.track, 0j))
+            for instance in self._instances
+            if self._left
+        ]
         here = [instance for instance in followed if instance is not None]
         if self._left and self._n_distinct(here) == len(followed):
             self._left -= 1
             entered = [] if self._left % _HALF_EVERY else self._entered(frame, here)
-            self._instances = here + entered
+            seen = here + entered
         else:
-            self._instances, self._left = list(self.search(frame, 1.0)), self.search_every - 1
-        shown = self._persons.update(self._instances, time, new_scene)
-        return sorted(shown, key=lambda instance: -instance.probability)
+            seen, self._left = list(self.search(frame, 1.0)), self.search_every - 1
+        before = {instance.track: instance.places().mean() for instance in self._instances}
+        self._instances = self._persons.update(seen, time, new_scene)
+        self._velocities = {
+            instance.track: (instance.places().mean() - before[instance.track]) / step
+            for instance in self._instances
+            if instance.track in before
+        }
+        return sorted(self._instances, key=lambda instance: -instance.probability)
 
     def _n_distinct(self, instances: Sequence[Instance]) -> int:
         return len(
@@ -259,26 +276,30 @@ class InstanceTracker:
             length = instance.reference_length
             x0, y0, x1, y1 = (np.array(instance.box) + length * _HIDDEN).clip(0) / 2
             small[int(y0) : int(y1) + 1, int(x0) : int(x1) + 1] = 128
-        entered = [self._follow(frame, instance, 2.0) for instance in self.search(small, 0.5)]
+        entered = [self._follow(frame, i, 0j, 2.0) for i in self.search(small, 0.5)]
         new = [instance for instance in entered if instance is not None]
         return new if self._n_distinct([*known, *new]) == len(known) + len(new) else []
 
-    def _follow(self, frame: np.ndarray, instance: Instance, scale: float = 1.0) -> Instance | None:
+    def _follow(
+        self, frame: np.ndarray, instance: Instance, move: complex, scale: float = 1.0
+    ) -> Instance | None:
         """Return the face in the next frame, or None if it is lost; ``scale`` is the scale of the
-        frame relative to the last frame."""
+        frame relative to the last frame, and ``move`` is the expected motion x + iy."""
         length = instance.reference_length * scale
-        points = (instance.landmarks + 0.5) * scale - 0.5
+        move *= abs(move) >= _FAST * length
+        points = (instance.landmarks + 0.5) * scale - 0.5 + [move.real, move.imag]
         low = np.floor(points.min(axis=0) - _AROUND * length).astype(int).clip(0)
         high = np.ceil(points.max(axis=0) + _AROUND * length).astype(int).clip(-1) + 1
         part = np.ascontiguousarray(frame[low[1] : high[1], low[0] : high[0]])
         if not part.size:
             return None
-        corner, finder, levels = complex(*low), self.finder, gaussian_pyramid(part, min_size=1)
+        corner, finder = complex(*low), self.finder
+        levels = gaussian_pyramid(part, min_size=1, min_scale=min(1.0, _COARSEST / length))
         # The shape is completed from the anchors, as in a search; starting from the last shape
         # would accumulate errors.
         anchors = (instance.places(finder.anchors) + _CENTRE) * scale - _CENTRE
-        shape = finder.assembler.shape
-        start = shape.predict(anchors, shape.anchors)[0][len(anchors) :] - corner
+        shape, moved = finder.assembler.shape, move - corner
+        start = shape.predict(anchors, shape.anchors)[0][len(anchors) :] + moved
         refined = finder.refine(start, instance.support, levels)
         log_odds = float(finder.trained.face @ refined.inputs)
         if probability_of(log_odds) < self.min_probability:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
 from ....vision.pyramid import Level, shrink
@@ -73,6 +72,7 @@ class ObjectSearch:
         pool = cascade.pool or self.pool
         model = cascade.classifier.compiled(pool)
         threshold = max(cascade.classifier.threshold, -3e38)  # rejected windows: -inf
+        beside = np.arange(-self.step, self.step + 1)
         for number in range(0, len(levels), self.step):
             coarse = level_at(levels, levels[number].scale * cascade.coarser) or levels[number]
             height, width = coarse.shape
@@ -83,9 +83,12 @@ class ObjectSearch:
                 strip = top, min(height, top + rows)
                 channels = level_channels(coarse.image, pool, strip, 0, buffers)
                 scores = scan_level(channels, model, self.step, coarse.spans(*strip))
-                beside = cv2.dilate(scores, np.ones((2 * self.step + 1,) * 2))
-                peaks = np.flatnonzero((scores >= beside) & (scores >= threshold))
-                ys, xs = np.divmod(peaks, width)
+                ys, xs = np.nonzero(scores >= threshold)
+                down = np.add.outer(ys, beside).clip(0, len(scores) - 1)
+                across = np.add.outer(xs, beside).clip(0, width - 1)
+                best = scores[down[:, :, None], across[:, None]].max(axis=(1, 2), initial=threshold)
+                peaks = scores[ys, xs] >= best
+                ys, xs = ys[peaks], xs[peaks]
                 xy = coarse.to_image(np.column_stack([xs, ys + top]))
                 passed.append(np.column_stack([xy, scores[ys, xs], np.full(len(xs), coarse.scale)]))
         return _distinct(np.concatenate(passed), self.reference_length * cascade.coarser)
@@ -138,13 +141,13 @@ class ObjectSearch:
                 rows.append(row)
         if not rows:
             return best
-        channels, first = patch_channels(np.stack(patches), pool), side * np.arange(len(rows))
+        channels, first = patch_channels(patches, pool), side * np.arange(len(rows))
         scores = np.full((len(shifts) + 1, len(rows)), -np.inf, np.float32)
-        scores[0] = score_windows(channels, model, np.full(len(rows), reach), first + reach)
+        scores[0] = score_windows(channels, model, first + reach, np.full(len(rows), reach))
         tried = np.flatnonzero(scores[0] > -np.inf)
         if shifts and len(tried):
             across, down = np.repeat(np.array(shifts).T + reach, len(tried), axis=1)
-            down += np.tile(first[tried], len(shifts))
+            across += np.tile(first[tried], len(shifts))
             scores[1:, tried] = score_windows(channels, model, across, down).reshape(
                 len(shifts), -1
             )

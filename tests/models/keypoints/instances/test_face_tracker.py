@@ -1,7 +1,7 @@
 """Faces followed through frames in which a blob moves; a substitute for the refinement moves the
 shape onto the blob."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pytest
@@ -107,6 +107,30 @@ def test_a_face_is_followed_between_searches():
         (face,) = tracker.update(frame(60 + 3 * i, 50 + i))
         np.testing.assert_allclose(face.landmarks.mean(axis=0), [60 + 3 * i, 50 + i], atol=0.01)
         assert face.support == 2.5 and face.probability > 0.9 and n_full(searched) == 1 + i // 4
+
+
+@dataclass(frozen=True)
+class NearBlob(Blob):
+    """Moves a shape by at most five pixels."""
+
+    def refine(self, levels, points, stops=None):
+        moved, histograms = super().refine(levels, points, stops)
+        near = abs(moved.mean() - points.mean()) <= 5
+        return (moved, histograms) if near else (points, 0 * histograms)
+
+
+def test_the_motion_of_a_face_is_predicted_from_its_velocity():
+    whole, searched = finder(), []
+    regressor = NearBlob(**{f.name: getattr(whole.regressor, f.name) for f in fields(Blob)})
+    tracker = InstanceTracker(
+        replace(whole, regressor=regressor), searching(whole, searched), search_every=100
+    )
+    times = np.array([0, 1, 2, 3, 5, 6]) / 25  # a frame is missing
+    for i, time in enumerate(times):
+        x = [20, 25, 35, 49, 77, 91][i]
+        (face,) = tracker.update(frame(x, 50), time)
+        np.testing.assert_allclose(face.landmarks.mean(axis=0), [x, 50], atol=0.01)
+    assert n_full(searched) == 1
 
 
 def test_a_lost_face_is_searched_for_at_once():

@@ -135,12 +135,10 @@ def _maxima_and_windows(  # type: ignore[no-untyped-def]
     """Return the maxima of windows sorted by decreasing score, and for each window around one of
     them the index of the maximum, the window and the square of its distance."""
     free = score >= threshold
-    maxima, of, windows, squares = (
-        [np.int64(i) for i in range(0)],
-        [np.int64(i) for i in range(0)],
-        [np.int64(i) for i in range(0)],
-        [np.float64(i) for i in range(0)],
-    )
+    maxima: list[int] = []
+    of: list[int] = []
+    windows: list[int] = []
+    squares: list[float] = []
     for i in range(len(score)):
         if len(maxima) == max_detections:
             break
@@ -158,4 +156,9 @@ def _maxima_and_windows(  # type: ignore[no-untyped-def]
                 windows.append(j)
                 squares.append(square)
         maxima.append(i)
-    return np.array(maxima), np.array(of), np.array(windows), np.array(squares)
+    return (
+        np.array(maxima, np.int64),
+        np.array(of, np.int64),
+        np.array(windows, np.int64),
+        np.array(squares, np.float64),
+    )

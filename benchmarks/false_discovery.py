@@ -13,8 +13,9 @@ columns. Designs ``real_NAME`` take the rows of DIR/NAME.npz (its 1000 columns w
 variance) and simulate a numeric target from ten of them, for which the mean would be 8 if the
 columns were independent. ``interval_*`` designs are run only by the method ``intervals``.
 
-Designs with 1000 rows have a fifth of the runs, and those of real rows half. The file of results has one line per design, run
-and method, so that an interrupted benchmark is resumed. Times are processor seconds of one thread.
+Designs with 1000 rows have a fifth of the runs, and those of real rows half. The file of results
+has one line per design, run and method, so that an interrupted benchmark is resumed. Times are
+processor seconds of one thread.
 """
 
 import json

@@ -10,6 +10,7 @@ libraries. Processor time is that of the command.
 """
 
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -107,16 +108,30 @@ CASES = {
 }
 
 
-def measure(words):
-    """Return the peak memory in GiB and the processor seconds of a command."""
+# Starts a command from a small process: Linux counts the peak of the parent as memory of its child.
+LAUNCHER = """
+import os, sys
+quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
+_, status, used = os.wait4(pid, 0)
+print(status, used.ru_utime + used.ru_stime, used.ru_maxrss / 2**20)
+"""
+
+
+def measure(command):
+    """Return the processor seconds of a command on one thread, and its peak memory in GiB."""
     one = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
-    quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
-    command = [sys.executable, "-m", "annealed.pipelines.cli", *map(str, words)]
-    pid = os.posix_spawn(sys.executable, command, {**os.environ, **one}, file_actions=quiet)
-    _, status, used = os.wait4(pid, 0)
-    if status:
-        raise SystemExit(f"{' '.join(command)} failed")
-    return used.ru_maxrss / 2**20, used.ru_utime + used.ru_stime
+    ran = subprocess.run(
+        [sys.executable, "-c", LAUNCHER, *map(str, command)],
+        env={**os.environ, **one},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    status, seconds, peak = ran.stdout.split()
+    if status != "0":
+        raise SystemExit(f"{' '.join(map(str, command))} failed")
+    return float(seconds), float(peak)
 
 
 def main(argv=None):
@@ -140,7 +155,8 @@ def main(argv=None):
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for case in options.cases:
             for data, words in CASES[case](Path(folder), options):
-                peak, seconds = measure(words)
+                command = sys.executable, "-m", "annealed.pipelines.cli", *words
+                seconds, peak = measure(command)
                 name = " ".join(words[: 1 + (words[0] != "select")])
                 print_line(f"`{name}`", data, f"{peak:.2f}", f"{seconds:.0f}")
 

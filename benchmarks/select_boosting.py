@@ -9,14 +9,13 @@ other rows. Six numeric columns and four categories have an effect; in the secon
 product and a curve.
 """
 
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from commands_memory import measure
 from common import new_parser, print_head, print_line
 from sklearn.metrics import roc_auc_score
 
@@ -54,16 +53,6 @@ def table(n, seed, bent):
     return frame.mask(rng.random(frame.shape) < 0.02 * (frame.columns != "target"))
 
 
-def run(command):
-    """Return the processor seconds of a command, and its peak memory in GiB."""
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
-    _, status, used = os.wait4(process.pid, 0)
-    assert status == 0, command
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 2**20
-
-
 def main(argv=None):
     """Print a table."""
     parser = new_parser(__doc__)
@@ -96,8 +85,8 @@ def main(argv=None):
                     model,
                     "--quiet",
                 ]
-                used = run([*annealed, *words])
-                run([*annealed, "predict", model, test, "--allow-empty", "--out", out])
+                used = measure([*annealed, *words])
+                measure([*annealed, "predict", model, test, "--allow-empty", "--out", out])
                 scores = pd.read_csv(out)["probability of yes"]
                 print_line(
                     name,
@@ -107,7 +96,7 @@ def main(argv=None):
                     *(f"{u:.2f}" for u in used),
                 )
                 model.unlink(), out.unlink()
-            used = run([sys.executable, "-c", BOOSTING, train, test, out])
+            used = measure([sys.executable, "-c", BOOSTING, train, test, out])
             scores = pd.read_csv(out).iloc[:, 0]
             print_line(
                 name,

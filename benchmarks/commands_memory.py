@@ -1,7 +1,7 @@
 """Peak resident memory of whole commands, each in its own process, on simulated files.
 
-    python benchmarks/commands_memory.py [CASE ...] [--folder DIR] [--frames 60 240] [--rows 100000]
-    [--columns 200] [--memory-limit 200MB]
+    python benchmarks/commands_memory.py [CASE ...] [--folder DIR] [--frames 60 240]
+    [--rows 100000 1000000] [--columns 200] [--memory-limit 200MB]
 
 Cases: photograph (144 million pixels), video (640 x 480, two lengths, for the memory per frame),
 motion (tracks of the same videos), csv and parquet (a numeric table for `annealed select`), blocks
@@ -10,12 +10,13 @@ libraries. Processor time is that of the command.
 """
 
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from common import new_parser
+from common import new_parser, print_head, print_line
 
 
 def photograph(folder, options):
@@ -66,9 +67,13 @@ def motion(folder, options):
 
 
 def table(folder, options, name, *more):
+    for n in options.rows:
+        yield one_table(folder / f"{n}_{name}", n, options.columns, *more)
+
+
+def one_table(path, n, m, *more):
     import pandas as pd
 
-    path, n, m = folder / name, options.rows, options.columns
     writer = None
     rng, columns = np.random.default_rng(0), [f"c{j}" for j in range(m)]
     for part in range(0, n, 100_000):
@@ -76,7 +81,7 @@ def table(folder, options, name, *more):
         frame = pd.DataFrame(X, columns=columns).assign(
             price=(X[:, 0] - X[:, 1] + rng.standard_normal(len(X))).round(4)
         )
-        if name.endswith("csv"):
+        if path.suffix == ".csv":
             frame.to_csv(path, index=False, mode="a", header=part == 0)
         else:
             import pyarrow as pa
@@ -87,10 +92,8 @@ def table(folder, options, name, *more):
             writer.write_table(rows)
     if writer is not None:
         writer.close()
-    yield (
-        f"{n:,} x {m} numbers, {name}",
-        ["select", path, "--target", "price", "-k", "10", "--json", *more],
-    )
+    title = f"{path.suffix[1:]}, {n:,} x {m} numbers{', with a memory limit' if more else ''}"
+    return title, ["select", path, "--target", "price", "-k", "10", "--json", *more]
 
 
 CASES = {
@@ -105,16 +108,30 @@ CASES = {
 }
 
 
-def measure(words):
-    """Return the peak memory in GiB and the processor seconds of a command."""
+# Starts a command from a small process: Linux counts the peak of the parent as memory of its child.
+LAUNCHER = """
+import os, sys
+quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
+_, status, used = os.wait4(pid, 0)
+print(status, used.ru_utime + used.ru_stime, used.ru_maxrss / 2**20)
+"""
+
+
+def measure(command):
+    """Return the processor seconds of a command on one thread, and its peak memory in GiB."""
     one = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
-    quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
-    command = [sys.executable, "-m", "annealed.pipelines.cli", *map(str, words)]
-    pid = os.posix_spawn(sys.executable, command, {**os.environ, **one}, file_actions=quiet)
-    _, status, used = os.wait4(pid, 0)
-    if status:
-        raise SystemExit(f"{' '.join(command)} failed")
-    return used.ru_maxrss / 2**20, used.ru_utime + used.ru_stime
+    ran = subprocess.run(
+        [sys.executable, "-c", LAUNCHER, *map(str, command)],
+        env={**os.environ, **one},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    status, seconds, peak = ran.stdout.split()
+    if status != "0":
+        raise SystemExit(f"{' '.join(map(str, command))} failed")
+    return float(seconds), float(peak)
 
 
 def main(argv=None):
@@ -130,20 +147,18 @@ def main(argv=None):
         "--folder", type=Path, help="folder for the simulated files; by default a temporary folder"
     )
     parser.add_argument("--frames", type=int, nargs="+", default=[60, 240])
-    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000])
     parser.add_argument("--columns", type=int, default=200)
     parser.add_argument("--memory-limit", default="200MB", help="memory limit of the case blocks")
     options = parser.parse_args(argv)
-    print("| command | data | GiB | processor seconds |\n|---|---|---|---|")
+    print_head("command", "data", "memory in GiB", "processor seconds")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for case in options.cases:
             for data, words in CASES[case](Path(folder), options):
-                peak, seconds = measure(words)
-                print(
-                    f"| `{' '.join(words[:2] if words[0] != 'select' else words[:1])}` | {data} | "
-                    f"{peak:.2f} | {seconds:.0f} |",
-                    flush=True,
-                )
+                command = sys.executable, "-m", "annealed.pipelines.cli", *words
+                seconds, peak = measure(command)
+                name = " ".join(words[: 1 + (words[0] != "select")])
+                print_line(f"`{name}`", data, f"{peak:.2f}", f"{seconds:.0f}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.faces import KEYPOINTS
 from annealed.pipelines.keypoints.measures import judge
 from annealed.vision.images import read_image
-from common import new_parser, timed
+from common import new_parser, print_head, print_line, timed
 
 SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # also detected by the others
 
@@ -57,13 +57,15 @@ def row(name, points, images, seconds, names):
         "mouth corners": [n for n in names if "mouth" in n],
     }
     cells = []
-    for label, members in groups.items():
+    for members in groups.values():
+        shown = "", ""
         if members:
             (fine, _), (coarse, false) = (
                 recall(points, images, members, tolerance) for tolerance in (0.05, 0.1)
             )
-            cells.append(f"{label} {fine:.3f} / {coarse:.3f}, {false:.3f} false")
-    print(f"{name}: {'; '.join(cells)}; {np.median(seconds):.3f} s", flush=True)
+            shown = f"{fine:.3f} / {coarse:.3f}", f"{false:.3f}"
+        cells += shown
+    print_line(name, *cells, f"{np.median(seconds):.3f}")
 
 
 def main(argv=None):
@@ -88,6 +90,7 @@ def main(argv=None):
             times.append(took)
         points.append([[d.keypoint, d.x, d.y] for d in detections])
         seconds.append(min(times))
+    print_head("detector", "eyes", "false", "mouth corners", "false", "seconds")
     print(
         f"{len(images)} photographs: "
         "recall within 5 % / 10 %, false points per photograph and pair, seconds per photograph"

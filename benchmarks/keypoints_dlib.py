@@ -5,6 +5,7 @@ the reported objects, number of false objects, and seconds of one core.
     pip install dlib-bin
     OMP_NUM_THREADS=1 python benchmarks/keypoints_dlib.py FOLDER [--kinds mug screw gear dial heads]
         [--train 120] [--test 60] [--test-seed 0] [--data DATA] [--photographs]
+        [--detectors annealed dlib]
 
 With --photographs, images have 320 x 240 pixels, objects of 60 to 170 pixels of which three of ten
 are partly covered, and the photographs of DATA/faces/background, different ones in training and
@@ -189,6 +190,7 @@ def main(argv=None):
     parser.add_argument("--test-seed", default="0")
     parser.add_argument("--data", type=Path, help="folder with pets and faces")
     parser.add_argument("--photographs", action="store_true")
+    parser.add_argument("--detectors", nargs="+", default=["annealed", "dlib"])
     args = parser.parse_args(argv)
     if args.data is None and (args.photographs or "heads" in args.kinds):
         parser.error("--kinds heads and --photographs require --data")
@@ -221,8 +223,8 @@ def main(argv=None):
             "annealed": lambda: train_ours(args.folder / kind, *parts["train"]),  # noqa: B023
             "dlib": lambda: train_dlib(parts["train"][0], dlib),  # noqa: B023
         }
-        for name, train in trained.items():
-            rows.append(row_of(kind, name, train, parts, args.folder))
+        for name in args.detectors:
+            rows.append(row_of(kind, name, trained[name], parts, args.folder))
     print_head(*COLUMNS)
     for row in rows:
         form = zip(COLUMNS.values(), row, strict=True)

@@ -12,23 +12,56 @@ Prints a table of the results by kind of scene, of the share of correct numbers 
 probability, or of the logarithmic loss by the temperature, which divides the utilities.
 """
 
+import pickle
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from annealed.models.motion.candidate_set import joined
 from annealed.models.motion.ranking_function import (
     TEMPERATURE,
     MotionChooser,
     RankingFunction,
 )
+from annealed.pipelines.motion.benchmark import shuffled_tracks
 from annealed.pipelines.motion.driving import TRAINING_KINDS, driving_sequence
 from annealed.pipelines.motion.evaluate import folds, picked_errors
-from annealed.pipelines.motion.segment import OWN_WEIGHT, OWN_WEIGHT_OF_NUMBERS
+from annealed.pipelines.motion.segment import (
+    OWN_WEIGHT,
+    OWN_WEIGHT_OF_NUMBERS,
+    shipped_columns,
+    shipped_settings,
+)
 from annealed.pipelines.motion.synthetic import TRAINING_SEEDS, perspective_sequence
 from annealed.vision.tracks.io import read_sequences
 from common import new_parser, print_head, print_line
-from motion_ablation import PER_KIND, Cache
+
+PER_KIND = 24  # number of training scenes, as by default
+
+
+class Cache:
+    """Candidate sets by sequence and number of motions, each in its own file."""
+
+    def __init__(self, folder):
+        self.folder, self.ranker = folder, shipped_settings()
+        self.columns = shipped_columns(self.ranker.features)
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, name, sequence_of, every=False):
+        """Return the set for the true number of motions and, with ``every``, the set for all
+        numbers."""
+        path = self.folder / f"{name}{'_every' if every else ''}.pickle"
+        if not path.exists():
+            sequence = sequence_of()
+            tracks, shuffled = shuffled_tracks(sequence, 0)
+            sets = self.ranker.sets_by_number(tracks, shuffled, self.columns) if every else None
+            if sets is None:
+                made = self.ranker.candidate_set(tracks, sequence.n_motions, shuffled, self.columns)
+            else:
+                made = joined(list(sets.values()))
+            path.write_bytes(pickle.dumps(made))
+        return pickle.loads(path.read_bytes())
 
 
 def read_training(data, cache):

@@ -9,15 +9,13 @@ other rows. Six numeric columns and four categories have an effect; in the secon
 product and a curve.
 """
 
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from commands_memory import measure
 from common import new_parser, print_head, print_line
 from sklearn.metrics import roc_auc_score
 
@@ -55,26 +53,14 @@ def table(n, seed, bent):
     return frame.mask(rng.random(frame.shape) < 0.02 * (frame.columns != "target"))
 
 
-def run(command):
-    """Return the processor and wall-clock seconds of a command, and its peak memory in GiB."""
-    clock = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
-    _, status, used = os.wait4(process.pid, 0)
-    assert status == 0, command
-    seconds = used.ru_utime + used.ru_stime
-    return seconds, time.perf_counter() - clock, used.ru_maxrss / 2**20
-
-
 def main(argv=None):
     """Print a table."""
     parser = new_parser(__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
-    print_head("table", "method", "columns", "ROC AUC", "processor seconds", "seconds", "GiB")
-    for name, bent in (("linear", False), ("with a product and a step", True)):
+    print_head("table", "method", "columns", "ROC AUC", "processor seconds", "GiB")
+    for name, bent in (("sums of effects", False), ("with a product and a step", True)):
         with tempfile.TemporaryDirectory() as folder:
             train, test, out, model = (
                 Path(folder) / file
@@ -99,22 +85,22 @@ def main(argv=None):
                     model,
                     "--quiet",
                 ]
-                used = run([*annealed, *words])
-                run([*annealed, "predict", model, test, "--allow-empty", "--out", out])
+                used = measure([*annealed, *words])
+                measure([*annealed, "predict", model, test, "--allow-empty", "--out", out])
                 scores = pd.read_csv(out)["probability of yes"]
                 print_line(
                     name,
-                    f"`select -k 10`, {response}",
+                    f"`annealed select -k 10 --response {response}`",
                     10,
                     f"{roc_auc_score(truth, scores):.4f}",
                     *(f"{u:.2f}" for u in used),
                 )
                 model.unlink(), out.unlink()
-            used = run([sys.executable, "-c", BOOSTING, train, test, out])
+            used = measure([sys.executable, "-c", BOOSTING, train, test, out])
             scores = pd.read_csv(out).iloc[:, 0]
             print_line(
                 name,
-                "LightGBM",
+                "LightGBM, default settings",
                 50,
                 f"{roc_auc_score(truth, scores):.4f}",
                 *(f"{u:.2f}" for u in used),

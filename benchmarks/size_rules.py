@@ -73,7 +73,7 @@ def noise(n_tables: int) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print a row for each table and rule."""
+    """Print a row for each table."""
     from sklearn import datasets
 
     parser = new_parser(__doc__)
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.noise:
         return noise(args.noise)
     totals: dict[str, list[np.ndarray]] = {rule: [] for rule in RULES}
-    print_head("table", "rule", "columns by seed", "score", "loss over a constant's")
+    print_head("table", "explained (columns by seed: score, relative loss)", "best", "one-se")
     with tempfile.TemporaryDirectory() as folder:
         for name in ("breast_cancer", "wine", "diabetes", "digits"):
             getattr(datasets, f"load_{name}")(as_frame=True).frame.to_csv(
@@ -113,6 +113,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 select_file(path, Request(target=target, k="auto", seed=seed)).validation
                 for seed in range(args.seeds)
             ]
+            cells = []
             for rule in RULES:
                 k, score, loss = np.array([outcome(v, rule) for v in runs]).T
                 totals[rule].append(
@@ -125,17 +126,15 @@ def main(argv: Sequence[str] | None = None) -> None:
                         ]
                     )
                 )
-                print_line(
-                    table,
-                    rule,
-                    " ".join(f"{n:.0f}" for n in k),
-                    f"{score.mean():.3f}",
-                    f"{loss.mean():.3f}",
-                )
-    for rule, values in totals.items():
-        k, spread, score, loss = np.mean(values, axis=0)
-        columns = f"{k:.1f}, factor {np.exp(spread):.2f}"
-        print_line("mean", rule, columns, f"{score:.3f}", f"{loss:.3f}")
+                columns = " ".join(f"{n:.0f}" for n in k)
+                cells.append(f"{columns}: {score.mean():.3f}, {loss.mean():.3f}")
+            print_line(table, *cells)
+    means = (np.mean(values, axis=0) for values in totals.values())
+    cells = (
+        f"{k:.1f}, factor {np.exp(spread):.2f}: {score:.3f}, {loss:.3f}"
+        for k, spread, score, loss in means
+    )
+    print_line("mean", *cells)
 
 
 if __name__ == "__main__":

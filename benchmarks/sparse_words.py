@@ -32,10 +32,8 @@ import numpy as np
 import scipy.sparse as sp
 from annealed.learners import FSAClassifier, MinimaxSparseClassifier
 from common import new_parser, print_head, print_line, timed
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, SGDClassifier
-from sklearn.model_selection import StratifiedKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import StratifiedKFold
 
 SEEDS_OF_SPEED = 6, 7, 8
 Table = tuple[sp.csr_array, np.ndarray]
@@ -169,32 +167,8 @@ def skglm(C: float) -> Any:
     return SparseLogisticRegression(1 / C, tol=1e-4)
 
 
-def refitted(k: int) -> Any:
-    """Return logistic regression with a cross-validated ridge penalty on the words of FSA."""
-    ridge = LogisticRegressionCV(
-        Cs=[0.001, 0.01, 0.1, 1.0],
-        cv=3,
-        scoring="neg_log_loss",
-        max_iter=200,
-        l1_ratios=(0,),
-        use_legacy_attributes=False,
-    )
-    return make_pipeline(FSAClassifier(k), StandardScaler(with_mean=False), ridge)
-
-
-def by_folds(k: int, X: Any, y: np.ndarray) -> Any:
-    """Return FSA's fit or the refit of its words, whichever has the lower log loss in three
-    folds."""
-    return max(
-        (FSAClassifier(k), refitted(k)),
-        key=lambda model: cross_val_score(model, X, y, cv=3, scoring="neg_log_loss").mean(),
-    ).fit(X, y)
-
-
 METHODS: dict[str, Callable[[int, Any, np.ndarray], Any]] = {
     "FSA": lambda k, X, y: FSAClassifier(k).fit(X, y),
-    "FSA, refit": lambda k, X, y: refitted(k).fit(X, y),
-    "FSA or refit": by_folds,
     "L1, liblinear": bisected(
         lambda C: LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear", max_iter=200, tol=1e-3),
         -5,

@@ -79,7 +79,7 @@ class Level:
         """
         image, (rows, columns) = self.image, self.shape
         if 0 <= x <= columns - width and 0 <= y <= rows - height:
-            return image[y : y + height, x : x + width]
+            return image[y : y + height, x : x + width].copy()  # does not keep a large level
         inside = (np.arange(at, at + n) for at, n in ((y, height), (x, width)))
         return image[np.ix_(*(i.clip(0, n - 1) for i, n in zip(inside, (rows, columns))))]
 

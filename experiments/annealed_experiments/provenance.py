@@ -34,16 +34,13 @@ class Sources:
     Parameters
     ----------
     package, experiments : path
-        Folders of the packages ``annealed`` and ``annealed_experiments``. Older checkouts have the
-        second package in the first, as ``annealed.pipelines.reproduce``.
+        Folders of the packages ``annealed`` and ``annealed_experiments``.
     checkout : path, default "."
         Folder of the scripts that are named in commands.
     """
 
     def __init__(self, package: Path, experiments: Path, checkout: Path | str = "."):
         self.folders = {"annealed": Path(package), "annealed_experiments": Path(experiments)}
-        inside = self.folders["annealed_experiments"].parent == Path(package) / "pipelines"
-        self._tables = "annealed.pipelines.reproduce" if inside else "annealed_experiments"
         self.checkout = Path(checkout)
         self._read = functools.cache(_read)  # each file is parsed once
 
@@ -75,7 +72,7 @@ class Sources:
         """Return the modules and scripts that a command runs, with their files."""
         known = self._registry()
         modules = {
-            tuple(resolve_name(f".{known[name]}", self._tables).split("."))
+            tuple(resolve_name(f".{known[name]}", "annealed_experiments").split("."))
             for name in _TABLE.findall(command)
             if name in known
         }
@@ -147,8 +144,7 @@ def running() -> Sources:
 def of_checkout(checkout: Path | str) -> Sources:
     """Return the sources of a checkout."""
     root = Path(checkout)
-    folder = root / "experiments" / "annealed_experiments"
-    return Sources(root, folder if folder.is_dir() else root / "pipelines" / "reproduce", root)
+    return Sources(root, root / "experiments" / "annealed_experiments", root)
 
 
 def _read(file: Path, module: tuple[str, ...]) -> tuple[list[tuple[tuple[str, ...], str]], str]:

@@ -2,9 +2,8 @@
 
 A page contains blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each block is
 filled from ``experiments/results/NAME.json``, which ``annealed reproduce NAME --results FILE``
-writes, in the format given by the view. The name ``incomplete`` denotes the list of files with
-incompletely described runs. The numbers of the README, which has no comments, are listed in
-``experiments/results/PAGE_numbers.toml``.
+writes, in the format given by the view. The numbers of the README, which has no comments, are
+listed in ``experiments/results/PAGE_numbers.toml``.
 """
 
 import json
@@ -20,7 +19,7 @@ import numpy as np
 from annealed.models.files import replacing
 from annealed.pipelines.console import markdown_table
 
-from .provenance import incomplete, run_of, write
+from .provenance import run_of, write
 
 Record = dict[str, Any]  # name, settings and rows of a table
 
@@ -268,8 +267,6 @@ def render_page(page: Path, results: Path) -> str:
     """
 
     def record(name: str) -> Record:
-        if name == "incomplete":
-            return {"rows": incomplete(results)}
         file = results / f"{name}.json"
         if not file.is_file():
             raise ValueError(

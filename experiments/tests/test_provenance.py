@@ -1,7 +1,6 @@
 """Fingerprints of code, descriptions of runs, and the comparison of stored cells with new ones."""
 
 import json
-import runpy
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -89,33 +88,11 @@ def test_a_command_without_known_code_has_no_fingerprint(checkout):
     assert of_checkout(checkout).fingerprint("by hand") is None
 
 
-def test_a_folder_of_tests_and_an_older_layout_have_a_fingerprint(checkout):
+def test_a_folder_of_tests_has_a_fingerprint(checkout):
     (checkout / "tests/campaign").mkdir(parents=True)
     (checkout / "tests/campaign/test_files.py").write_text("from annealed.learners import solve")
     sources = of_checkout(checkout)
     assert {"test_files", "annealed.learners.steps"} < set(sources.closure("pytest tests/campaign"))
-    tables = checkout / "pipelines/reproduce"
-    tables.mkdir(parents=True)
-    (tables / "registry.py").write_text('TABLES: dict = {"rings": ("metric", "rings", "")}')
-    (tables / "metric.py").write_text("from ...learners.other import unused")
-    assert set(of_checkout(checkout).closure("annealed reproduce rings")) == {
-        "annealed.pipelines.reproduce.metric",
-        "annealed.learners.other",
-    }
-
-
-def test_runs_are_completed_as_of_their_commit(checkout):
-    complete = runpy.run_path(str(ROOT / ".ci/fingerprints.py"))["complete"]
-    results = checkout / "experiments/results"
-    runs = [{"command": COMMAND, "commit": "a1"}, {"command": "by hand", "commit": "b2"}]
-    record = {"name": "speed", "settings": {"runs": 3}, "made": runs, "rows": []}
-    (results / "speed.json").write_text(json.dumps(record))
-    seen = []
-    unknown = complete(results, lambda commit: seen.append(commit) or of_checkout(checkout))
-    assert seen == ["a1", "b2"] and unknown == ["speed: by hand"]
-    (first, second) = json.loads((results / "speed.json").read_text())["made"]
-    assert first["fingerprint"] == of_checkout(checkout).fingerprint(COMMAND)
-    assert first["seeds"] == "0 to 2" and second["fingerprint"] is None
 
 
 @pytest.mark.parametrize(
@@ -133,6 +110,18 @@ def test_code_of_commands(packages, command):
     files = checkout.closure(command)
     assert len(files) > 50 and any(name.startswith("annealed.learners.solvers") for name in files)
     assert process.fingerprint(command) == checkout.fingerprint(command)
+
+
+# Tables that have not been run again since descriptions are complete
+INCOMPLETE = {
+    *("dask-boosting", "sparse-stream"),
+    *("faces-curves", "faces-modes", "online-tables", "sensors", "sensors-simulated"),
+}
+
+
+def test_every_stored_run_is_described_in_full():
+    listed = incomplete(ROOT / "experiments/results")
+    assert {name for row in listed for name in row["files"].split(", ")} <= INCOMPLETE
 
 
 def test_a_run_is_described_in_full():

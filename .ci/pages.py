@@ -68,8 +68,7 @@ GROUPS = {
     "vision": {
         "Images": "read_image as_rgb nearest_pixel gaussian_pyramid Level",
         "Window features": (
-            "FeaturePool HogLayout Responses level_channels LevelChannels scan dense_values "
-            "extract_patches"
+            "FeaturePool HogLayout Responses level_channels LevelChannels scan extract_patches"
         ),
         "Visual words": "DenseSift Descriptors VisualWords colour_histogram PetFeatures Photograph",
         "Tracks and motion": (

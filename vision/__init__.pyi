@@ -15,7 +15,7 @@ from .windows.feature_pool import FeaturePool
 from .windows.level_features import LevelChannels, level_channels
 from .windows.patches import extract_patches
 from .windows.responses import Responses
-from .windows.scan import dense_values, scan
+from .windows.scan import scan
 from .words.dense_sift import DenseSift, Descriptors
 from .words.estimators import PetFeatures, VisualWords
 from .words.pet_features import Photograph, colour_histogram
@@ -42,7 +42,6 @@ __all__ = [
     "candidates",
     "colour_histogram",
     "complete_tracks",
-    "dense_values",
     "extract_patches",
     "gaussian_pyramid",
     "level_channels",

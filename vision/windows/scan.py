@@ -108,44 +108,6 @@ def scan_level(
     return out
 
 
-def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Compute the value of one feature in every window of a level.
-
-    Parameters
-    ----------
-    channels : LevelChannels
-        Tables of the level, from `level_channels`.
-    feature : array_like of shape (8,), int
-
-    Returns
-    -------
-    ndarray of shape (H, W), float32
-
-    Raises
-    ------
-    ValueError
-        If the feature does not fit into the window.
-    """
-    program = channels.pool.compile(np.atleast_2d(feature))
-    windows = np.arange(channels.rows)[:, None] * channels.stride + np.arange(channels.width)
-    if len(program.hog):
-        (cells, inverse_norm), (cell, block) = (
-            channels.hog,
-            channels.hog_offsets(program)[0].astype(np.int64),
-        )
-        return (
-            cells.ravel()[windows + cell].astype(np.float32) * inverse_norm.ravel()[windows + block]
-        )
-    sums = np.zeros(windows.shape, np.int32)
-    for offset, weight in zip(
-        channels.corner_offsets(program)[0].astype(np.int64), program.weight[0], strict=True
-    ):
-        sums += weight * channels.integral[windows + offset] if weight else 0
-    return sums.astype(np.float32) * (
-        program.inverse_area[0] * channels.inverse_sigma[:, : channels.width]
-    )
-
-
 def score_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:

@@ -7,7 +7,6 @@ from annealed.vision import (
     FeaturePool,
     HogLayout,
     Responses,
-    dense_values,
     extract_patches,
     level_channels,
     scan,
@@ -17,6 +16,20 @@ from skimage.data import astronaut
 
 POOL = FeaturePool()
 IMAGE = astronaut()[60:125, 170:251]
+
+
+def dense_values(channels, feature):
+    """Return the value of one feature in every window of a level."""
+    program = channels.pool.compile(np.atleast_2d(feature))
+    windows = np.arange(channels.rows)[:, None] * channels.stride + np.arange(channels.width)
+    if len(program.hog):
+        cells, inverse_norm = channels.hog
+        cell, block = channels.hog_offsets(program)[0].astype(np.int64)
+        return cells.ravel()[windows + cell] * inverse_norm.ravel()[windows + block]
+    offsets = channels.corner_offsets(program)[0].astype(np.int64)
+    corners = channels.integral[windows[..., None] + offsets]
+    scale = program.inverse_area[0] * channels.inverse_sigma[:, : channels.width]
+    return (corners @ program.weight[0]) * scale
 
 
 @pytest.fixture(scope="module")

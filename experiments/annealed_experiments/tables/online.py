@@ -20,6 +20,7 @@ from annealed.learners import (
     StabilizedTruncatedSGDClassifier,
     TruncatedGradientClassifier,
 )
+from annealed.learners.compilation import compiled_only
 from annealed.learners.stability import mean_kappa, selected
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
@@ -135,7 +136,8 @@ def online_tables(
                     "runs": runs,
                     "grid": candidates(name, loss)[method][1],
                 }
-                row = cells(key, partial(work.line, loss, method, runs))
+                with compiled_only():  # thousands of fits, for which compiled loops are faster
+                    row = cells(key, partial(work.line, loss, method, runs))
                 rows.append(
                     {"data": name, "loss": loss, "method": method}
                     | row

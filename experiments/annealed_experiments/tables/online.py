@@ -120,9 +120,9 @@ def online_tables(
 
     They are averaged over permutations of the training rows. Scaling, rates, penalties and share
     are chosen by cross-validation on training rows, with the folds and repeats in ``FOLDS`` or in
-    ``folds``. ``kappa_equal_k`` compares as many of the largest coefficients as the stabilised stages retain, so that a fixed
-    number of features gives no advantage. ``pass_ratio`` is the time of one pass of one path
-    divided by that of scikit-learn's SGD in the same run.
+    ``folds``. ``kappa_equal_k`` compares as many of the largest coefficients as the stabilised
+    stages retain, so that a fixed number of features gives no advantage. ``pass_ratio`` is the time
+    of one pass of one path divided by that of scikit-learn's SGD in the same run.
     """
     cells = cells_of(checkpoint, {"table": "online-tables"})
     rows = []

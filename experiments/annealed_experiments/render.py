@@ -239,9 +239,10 @@ def _pivot(record: Record, keys: str, across: str, values: str, form: str) -> st
     """Render a pivot table, with lines by some keys, columns by the values of another, and cells of
     one or more numbers, as in ``pivot:setup,tau:method:recovered,seconds:.3g``.
     """
-    heads = list(dict.fromkeys(row[across] for row in record["rows"]))
+    rows = [row for row in record["rows"] if row[across] is not None]
+    heads = list(dict.fromkeys(row[across] for row in rows))
     lines: dict[tuple, dict[Any, str]] = {}
-    for row in record["rows"]:
+    for row in rows:
         cell = ", ".join(
             filter(
                 None,

@@ -163,10 +163,10 @@ def _detection(record: Record) -> str:
         if row is None:
             return ""
         values = [[row.get(kind + what) for what in ("DR", "PCD")] for kind in ("", "paper_")]
-        pairs = (
+        ours, theirs = (
             " ".join(_percent(value) for value in pair if value is not None) for pair in values
         )
-        return " / ".join(filter(None, pairs)) + _runs(row)
+        return (f"{ours or '-'} / {theirs}" if theirs else ours) + _runs(row)
 
     head = ["method", *(f"{n}, {k}" for _, k, n, _, _ in sizes)]
     return _table(

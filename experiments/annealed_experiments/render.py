@@ -162,10 +162,10 @@ def _detection(record: Record) -> str:
         if row is None:
             return ""
         values = [[row.get(kind + what) for what in ("DR", "PCD")] for kind in ("", "paper_")]
-        pairs = (
+        ours, theirs = (
             " ".join(_percent(value) for value in pair if value is not None) for pair in values
         )
-        return " / ".join(filter(None, pairs)) + _runs(row)
+        return (f"{ours or '-'} / {theirs}" if theirs else ours) + _runs(row)
 
     head = ["method", *(f"{n}, {k}" for _, k, n, _, _ in sizes)]
     return _table(
@@ -238,9 +238,10 @@ def _pivot(record: Record, keys: str, across: str, values: str, form: str) -> st
     """Render a pivot table, with lines by some keys, columns by the values of another, and cells of
     one or more numbers, as in ``pivot:setup,tau:method:recovered,seconds:.3g``.
     """
-    heads = list(dict.fromkeys(row[across] for row in record["rows"]))
+    rows = [row for row in record["rows"] if row[across] is not None]
+    heads = list(dict.fromkeys(row[across] for row in rows))
     lines: dict[tuple, dict[Any, str]] = {}
-    for row in record["rows"]:
+    for row in rows:
         cell = ", ".join(
             filter(
                 None,
@@ -257,7 +258,50 @@ def _pivot(record: Record, keys: str, across: str, values: str, form: str) -> st
     )
 
 
-_ALL = (_cells, _rows, _full, _detection, _summary, _pivot)
+_ONLINE = {
+    "stabilised": "annealed stages",
+    "threshold": "threshold, Algorithm 3.4",
+    "SGD": "plain SGD",
+    **{name: name for name in ("truncated gradient", "RDA", "FOBOS")},
+}
+
+
+def _online(record: Record) -> str:
+    """Render error, share of columns and kappa of each learner by data set and loss.
+
+    Balanced errors are in brackets. The second kappa of the other learners counts as many columns
+    as the annealed stages have.
+    """
+    lines: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in record["rows"]:
+        lines.setdefault((row["data"], row["loss"]), {})[row["method"]] = row
+
+    def share(value: float) -> str:
+        return f"{100 * value:.{1 if value >= 0.01 else 2}f}"
+
+    def cell(name: str, row: dict[str, Any] | None) -> str:
+        if row is None:
+            return "not run"
+        error = f"{100 * row['error']:.1f}"
+        if row["data"] == "dorothea":  # a tenth of its rows are positive
+            error += f" ({100 * row['balanced_error']:.1f})"
+        kappas = [row["kappa"]] if name == "stabilised" else [row["kappa"], row["kappa_equal_k"]]
+        return f"{error} / {share(row['nonzero'])} / {', '.join(f'{k:.2f}' for k in kappas)}"
+
+    cells = []
+    for (data, loss), methods in lines.items():
+        ours = methods["stabilised"]
+        text = "-"
+        if ours["paper_error"] is not None:
+            shares = (f"{100 * ours[f'paper_{what}']:.2f}" for what in ("error", "nonzero"))
+            text = " / ".join([*shares, f"{ours['paper_kappa']:.2f}"])
+        values = (cell(name, methods.get(name)) for name in _ONLINE)
+        cells.append([f"{data}, {loss}", *values, f"{ours['pass_ratio']:.1f}", text])
+    head = ["data set, loss", *_ONLINE.values(), "time of one pass", "Ma (thesis)"]
+    return _table(head, cells)
+
+
+_ALL = (_cells, _rows, _full, _detection, _summary, _pivot, _online)
 VIEWS: dict[str, Callable[..., str]] = {view.__name__.removeprefix("_"): view for view in _ALL}
 
 

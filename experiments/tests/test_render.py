@@ -154,6 +154,23 @@ def test_views_of_a_row(view, line):
     assert line in VIEWS[name](RECORD, *options)
 
 
+def test_the_table_of_online_learners():
+    values = {"error": 0.0651, "balanced_error": 0.2, "nonzero": 0.015, "kappa": 0.905}
+    values |= {"kappa_equal_k": 0.8, "pass_ratio": 1.84, "data": "dexter", "loss": "hinge"}
+    paper = {"paper_error": 0.0658, "paper_nonzero": 0.0198, "paper_kappa": 0.61}
+    rows = [values | paper | {"method": "stabilised"}, values | {"method": "SGD"}]
+    not_run = " | not run | not run | not run | "
+    line = (
+        "| dexter, hinge | 6.5 / 1.5 / 0.91 | not run | 6.5 / 1.5 / 0.91, 0.80"
+        + not_run
+        + "1.8 | 6.58 / 1.98 / 0.61 |"
+    )
+    assert line in VIEWS["online"]({"rows": rows})
+    rows = [row | {"data": "dorothea", "paper_error": None, "nonzero": 0.005} for row in rows]
+    table = VIEWS["online"]({"rows": rows})
+    assert "| dorothea, hinge | 6.5 (20.0) / 0.50 / 0.91 |" in table and "| 1.8 | - |" in table
+
+
 def test_blocks_are_filled_and_the_rest_stays(tmp_path):
     results = tmp_path / "experiments" / "results"
     results.mkdir(parents=True)

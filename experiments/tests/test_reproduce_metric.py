@@ -74,7 +74,12 @@ def test_real_rows(data_dir, monkeypatch):
 def test_online_rows(data_dir, monkeypatch):
     monkeypatch.setattr(reproduce_online, "PASSES", 5)
     rows = online_tables(
-        2, data_dir, sets=["dexter"], losses=["logistic"], methods=["stabilised", "SGD"], n_folds=2
+        2,
+        data_dir,
+        sets=["dexter"],
+        losses=["logistic"],
+        methods=["stabilised", "SGD"],
+        folds=(2, 2),
     )["rows"]
     assert rows[0]["error"] < 0.15 and rows[0]["nonzero"] <= 0.015 and rows[0]["kappa"] > 0.6
     assert rows[1]["nonzero"] > 0.2

@@ -166,9 +166,9 @@ def sensors(
         minutes, SELECTION_KINDS, range(1, len(minutes.sensors) + 1), methods, runs, cells
     )
     rows = [
-        {key: value for key, value in row.items() if key != "per_activity"}
+        {key: value for key, value in row.items() if key != "per_activity"} | {"k": row["sensors"]}
         for row in table_rows(minutes, predictions)
-    ]
+    ]  # k: part of the key of stored rows
     settings = {
         "home": home,
         "folds": runs,

@@ -395,6 +395,7 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file. A large file is read in blocks of columns, with the precision of
     :func:`_read_csv`."""
+    import pyarrow as pa
     from pyarrow import Table, parquet
 
     columns: dict[str, Any] = {}
@@ -421,9 +422,13 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             )
             for (name, values), narrow in zip(part.items(), block[start:]):
                 columns[name] = values
-                if values.dtype == np.float64 and is_precise(values.to_numpy()):
+                if values.dtype == np.float32 or (
+                    values.dtype == np.float64 and is_precise(values.to_numpy())
+                ):
                     narrow[:] = values
                     columns[name] = narrow
+            del part, values
+            pa.default_memory_pool().release_unused()
     return pd.DataFrame(columns, copy=False)
 
 

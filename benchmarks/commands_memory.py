@@ -4,8 +4,9 @@
     [--columns 200] [--memory-limit 200MB]
 
 Cases: photograph (144 million pixels), video (640 x 480, two lengths, for the memory per frame),
-motion (tracks of the same videos), csv and parquet (a numeric table for `annealed select`), blocks
-(the same table with a memory limit). Commands run on one thread; the peak includes Python and the
+motion (tracks of the same videos), csv and parquet (a numeric table for `annealed select`, two of
+whose columns matter), blocks (the same table with a memory limit), single (two classes that depend
+on ten columns, in single precision). Commands run on one thread; the peak includes Python and the
 libraries. Processor time is that of the command.
 """
 
@@ -15,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from common import new_parser
+from common import measure_command, new_parser
 
 
 def photograph(folder, options):
@@ -65,17 +66,22 @@ def motion(folder, options):
         )
 
 
-def table(folder, options, name, *more):
+def table(folder, options, name, *more, single=False):
     import pandas as pd
 
     path, n, m = folder / name, options.rows, options.columns
     writer = None
     rng, columns = np.random.default_rng(0), [f"c{j}" for j in range(m)]
     for part in range(0, n, 100_000):
-        X = rng.standard_normal((min(100_000, n - part), m)).round(4)
-        frame = pd.DataFrame(X, columns=columns).assign(
-            price=(X[:, 0] - X[:, 1] + rng.standard_normal(len(X))).round(4)
-        )
+        X = rng.standard_normal((min(100_000, n - part), m))
+        noise = rng.standard_normal(len(X))
+        if single:
+            X = X.astype(np.float32)
+            target = np.where(X[:, :10].sum(axis=1) + noise > 0, "yes", "no")
+        else:
+            X = X.round(4)
+            target = (X[:, 0] - X[:, 1] + noise).round(4)
+        frame = pd.DataFrame(X, columns=columns).assign(price=target)
         if name.endswith("csv"):
             frame.to_csv(path, index=False, mode="a", header=part == 0)
         else:
@@ -88,7 +94,7 @@ def table(folder, options, name, *more):
     if writer is not None:
         writer.close()
     yield (
-        f"{n:,} x {m} numbers, {name}",
+        f"{n:,} x {m} numbers, {name} of {path.stat().st_size / 1e6:.0f} MB",
         ["select", path, "--target", "price", "-k", "10", "--json", *more],
     )
 
@@ -99,6 +105,7 @@ CASES = {
     "motion": motion,
     "csv": lambda folder, options: table(folder, options, "table.csv"),
     "parquet": lambda folder, options: table(folder, options, "table.parquet"),
+    "single": lambda folder, options: table(folder, options, "single.parquet", single=True),
     "blocks": lambda folder, options: table(
         folder, options, "table.parquet", "--memory-limit", options.memory_limit
     ),
@@ -108,13 +115,9 @@ CASES = {
 def measure(words):
     """Return the peak memory in GiB and the processor seconds of a command."""
     one = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
-    quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
     command = [sys.executable, "-m", "annealed.pipelines.cli", *map(str, words)]
-    pid = os.posix_spawn(sys.executable, command, {**os.environ, **one}, file_actions=quiet)
-    _, status, used = os.wait4(pid, 0)
-    if status:
-        raise SystemExit(f"{' '.join(command)} failed")
-    return used.ru_maxrss / 2**20, used.ru_utime + used.ru_stime
+    peak, seconds, _ = measure_command(command, {**os.environ, **one})
+    return peak / 2**30, seconds
 
 
 def main(argv=None):

@@ -31,7 +31,7 @@ from ..console import naming
 from .request import Request
 
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
-_CHUNK = 100_000  # number of rows per read
+_MIN_ROWS = 1_000  # minimum number of rows per read of a large text file
 _TOGETHER = 34_000  # maximum number of columns of a Parquet file that are read together (heuristic)
 _SMALL = 2**26  # maximum size in bytes of a file that is read in one piece
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
@@ -376,8 +376,10 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
     if path.stat().st_size <= _SMALL:
         # the copy has one block per type, while each of many blocks slows down every access
         return pd.read_csv(path, **options).copy()
-    parts = []
-    for part in pd.read_csv(path, chunksize=_CHUNK, **options):
+    # the parser needs several times the memory of the numbers that it returns
+    n_columns = len(pd.read_csv(path, nrows=0, **options).columns)
+    n_rows, parts = max(_MIN_ROWS, 4 * BLOCK // max(1, n_columns)), []
+    for part in pd.read_csv(path, chunksize=n_rows, **options):
         floats = [
             name
             for name in part.columns

@@ -198,21 +198,15 @@ class Pool:
 
         The other pools are copied one at a time, as each may be read only when it is needed.
         """
-        Z, start = _empty(len(self.Z), n_columns, self.Z.dtype), 0
-        units, sizes, fixed = [], [np.zeros(1, int)], []
+        Z, start, parts = _empty(len(self.Z), n_columns, self.Z.dtype), 0, []
         for pool in chain([self], others):
             Z[:, start : start + pool.Z.shape[1]] = pool.Z
             start += pool.Z.shape[1]
-            units.append(pool.units)
-            sizes.append(np.diff(pool.offsets))
-            fixed.append(pool.fixed)
-        offsets = np.cumsum(np.concatenate(sizes))
-        return Pool(
-            np.concatenate(units),
-            Z,
-            offsets,
-            None if self.fixed is None else np.concatenate(fixed),  # type: ignore[arg-type]
-        )
+            parts.append((pool.units, np.diff(pool.offsets), pool.fixed))
+        units, sizes, fixed = zip(*parts)
+        offsets = np.cumsum(np.concatenate([[0], *sizes]))
+        all_fixed = None if self.fixed is None else np.concatenate(fixed)
+        return Pool(np.concatenate(units), Z, offsets, all_fixed)
 
 
 def swap(

@@ -397,8 +397,7 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file. A large file is read in blocks of columns, with the precision of
     :func:`_read_csv`."""
-    import pyarrow as pa
-    from pyarrow import Table, parquet
+    from pyarrow import Table, default_memory_pool, parquet
 
     columns: dict[str, Any] = {}
     with parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
@@ -430,7 +429,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
                     narrow[:] = values
                     columns[name] = narrow
             del part, values
-            pa.default_memory_pool().release_unused()
+            default_memory_pool().release_unused()
     return pd.DataFrame(columns, copy=False)
 
 

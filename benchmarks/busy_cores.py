@@ -3,7 +3,8 @@ and with one BLAS thread for the whole process; and the same on a quiet machine.
 
     python benchmarks/busy_cores.py [--rows 2000] [--columns 2000] [--runs 9] [--quiet]
 
-Times are medians in milliseconds. ``--quiet`` starts no other processes.
+Times are medians in milliseconds, of two processes for each setting, which alternate. ``--quiet``
+starts no other processes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import time
 
 import numpy as np
-from common import new_parser
+from common import new_parser, print_head, print_line
 
 K = 10
 SPIN = "while True: pass"
@@ -57,19 +58,26 @@ def main(argv: list[str] | None = None) -> None:
     cores = 0 if args.quiet else os.cpu_count() or 1
     others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(cores)]
     plain = {key: value for key, value in os.environ.items() if "NUM_THREADS" not in key}
+    settings: dict[str, dict[str, str]] = {
+        "as the package sets them": {},
+        "one for the whole process": {"OPENBLAS_NUM_THREADS": "1"},
+    }
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in settings}
     try:
-        for repeat in range(2):
-            for name, extra in (("nothing set", {}), ("one thread", {"OPENBLAS_NUM_THREADS": "1"})):
+        for _ in range(2):
+            for name, extra in settings.items():
                 command = [sys.executable, __file__, *sys.argv[1:], "--child"]
                 answer = subprocess.run(
                     command, env=plain | extra, check=True, capture_output=True, text=True
                 )
-                medians = json.loads(answer.stdout)
-                cells = ", ".join(f"{key} {value:.1f} ms" for key, value in medians.items())
-                print(f"{name} ({repeat + 1}): {cells}", flush=True)
+                runs[name].append(json.loads(answer.stdout))
     finally:
         for other in others:
             other.kill()
+    print_head("BLAS threads", "fit, ms", "ten predictions, ms")
+    for name, times in runs.items():
+        medians = [statistics.median(one[key] for one in times) for key in times[0]]
+        print_line(name, *(f"{value:.0f}" for value in medians))
 
 
 if __name__ == "__main__":

@@ -1,22 +1,22 @@
 """Peak resident memory of whole commands, each in its own process, on simulated files.
 
-    python benchmarks/commands_memory.py [CASE ...] [--folder DIR] [--frames 60 240]
-    [--rows 100000 1000000] [--columns 200] [--memory-limit 200MB]
+    python benchmarks/commands_memory.py [CASE ...] [--folder DIR] [--frames 60 240] [--rows 100000]
+    [--columns 200] [--memory-limit 200MB]
 
 Cases: photograph (144 million pixels), video (640 x 480, two lengths, for the memory per frame),
-motion (tracks of the same videos), csv and parquet (a numeric table for `annealed select`), blocks
-(the same table with a memory limit). Commands run on one thread; the peak includes Python and the
+motion (tracks of the same videos), csv and parquet (a numeric table for `annealed select`, two of
+whose columns matter), blocks (the same table with a memory limit), single (two classes that depend
+on ten columns, in single precision). Commands run on one thread; the peak includes Python and the
 libraries. Processor time is that of the command.
 """
 
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from common import new_parser, print_head, print_line
+from common import measure_command, new_parser
 
 
 def photograph(folder, options):
@@ -66,22 +66,23 @@ def motion(folder, options):
         )
 
 
-def table(folder, options, name, *more):
-    for n in options.rows:
-        yield one_table(folder / f"{n}_{name}", n, options.columns, *more)
-
-
-def one_table(path, n, m, *more):
+def table(folder, options, name, *more, single=False):
     import pandas as pd
 
+    path, n, m = folder / name, options.rows, options.columns
     writer = None
     rng, columns = np.random.default_rng(0), [f"c{j}" for j in range(m)]
     for part in range(0, n, 100_000):
-        X = rng.standard_normal((min(100_000, n - part), m)).round(4)
-        frame = pd.DataFrame(X, columns=columns).assign(
-            price=(X[:, 0] - X[:, 1] + rng.standard_normal(len(X))).round(4)
-        )
-        if path.suffix == ".csv":
+        X = rng.standard_normal((min(100_000, n - part), m))
+        noise = rng.standard_normal(len(X))
+        if single:
+            X = X.astype(np.float32)
+            target = np.where(X[:, :10].sum(axis=1) + noise > 0, "yes", "no")
+        else:
+            X = X.round(4)
+            target = (X[:, 0] - X[:, 1] + noise).round(4)
+        frame = pd.DataFrame(X, columns=columns).assign(price=target)
+        if name.endswith("csv"):
             frame.to_csv(path, index=False, mode="a", header=part == 0)
         else:
             import pyarrow as pa
@@ -92,8 +93,10 @@ def one_table(path, n, m, *more):
             writer.write_table(rows)
     if writer is not None:
         writer.close()
-    title = f"{path.suffix[1:]}, {n:,} x {m} numbers{', with a memory limit' if more else ''}"
-    return title, ["select", path, "--target", "price", "-k", "10", "--json", *more]
+    yield (
+        f"{n:,} x {m} numbers, {name} of {path.stat().st_size / 1e6:.0f} MB",
+        ["select", path, "--target", "price", "-k", "10", "--json", *more],
+    )
 
 
 CASES = {
@@ -102,36 +105,19 @@ CASES = {
     "motion": motion,
     "csv": lambda folder, options: table(folder, options, "table.csv"),
     "parquet": lambda folder, options: table(folder, options, "table.parquet"),
+    "single": lambda folder, options: table(folder, options, "single.parquet", single=True),
     "blocks": lambda folder, options: table(
         folder, options, "table.parquet", "--memory-limit", options.memory_limit
     ),
 }
 
 
-# Starts a command from a small process: Linux counts the peak of the parent as memory of its child.
-LAUNCHER = """
-import os, sys
-quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
-pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet)
-_, status, used = os.wait4(pid, 0)
-print(status, used.ru_utime + used.ru_stime, used.ru_maxrss / 2**20)
-"""
-
-
-def measure(command):
-    """Return the processor seconds of a command on one thread, and its peak memory in GiB."""
+def measure(words):
+    """Return the peak memory in GiB and the processor seconds of a command."""
     one = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
-    ran = subprocess.run(
-        [sys.executable, "-c", LAUNCHER, *map(str, command)],
-        env={**os.environ, **one},
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    status, seconds, peak = ran.stdout.split()
-    if status != "0":
-        raise SystemExit(f"{' '.join(map(str, command))} failed")
-    return float(seconds), float(peak)
+    command = [sys.executable, "-m", "annealed.pipelines.cli", *map(str, words)]
+    peak, seconds, _ = measure_command(command, {**os.environ, **one})
+    return peak / 2**30, seconds
 
 
 def main(argv=None):
@@ -147,18 +133,20 @@ def main(argv=None):
         "--folder", type=Path, help="folder for the simulated files; by default a temporary folder"
     )
     parser.add_argument("--frames", type=int, nargs="+", default=[60, 240])
-    parser.add_argument("--rows", type=int, nargs="+", default=[100_000])
+    parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=200)
     parser.add_argument("--memory-limit", default="200MB", help="memory limit of the case blocks")
     options = parser.parse_args(argv)
-    print_head("command", "data", "memory in GiB", "processor seconds")
+    print("| command | data | GiB | processor seconds |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for case in options.cases:
             for data, words in CASES[case](Path(folder), options):
-                command = sys.executable, "-m", "annealed.pipelines.cli", *words
-                seconds, peak = measure(command)
-                name = " ".join(words[: 1 + (words[0] != "select")])
-                print_line(f"`{name}`", data, f"{peak:.2f}", f"{seconds:.0f}")
+                peak, seconds = measure(words)
+                print(
+                    f"| `{' '.join(words[:2] if words[0] != 'select' else words[:1])}` | {data} | "
+                    f"{peak:.2f} | {seconds:.0f} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

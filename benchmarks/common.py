@@ -4,9 +4,21 @@ standard library."""
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+# A process begins with the peak memory of the process that starts it, which must be small.
+_MEASURE = """
+import json, os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True)
+output = process.stdout.read()
+_, status, used = os.wait4(process.pid, 0)
+print(json.dumps([status, used.ru_maxrss, used.ru_utime + used.ru_stime, output]))
+"""
 
 
 def new_parser(doc: str | None) -> argparse.ArgumentParser:
@@ -42,3 +54,20 @@ def print_head(*columns: str) -> None:
     """Print the head of a Markdown table."""
     print_line(*columns)
     print_line(*["---"] * len(columns))
+
+
+def measure_command(
+    command: Sequence[str], environment: Mapping[str, str] | None = None
+) -> tuple[int, float, str]:
+    """Return the peak memory of a command in bytes, its processor seconds, and its output."""
+    answer = subprocess.run(
+        [sys.executable, "-c", _MEASURE, *command],
+        env=environment,
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    status, peak, seconds, output = json.loads(answer.stdout)
+    if status:
+        raise SystemExit(f"{' '.join(command)} failed")
+    return peak * (1 if sys.platform == "darwin" else 1024), seconds, output

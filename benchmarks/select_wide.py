@@ -7,8 +7,6 @@ class. Prints the processor seconds of the whole command, including imports, and
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import new_parser, print_head, print_line
+from common import measure_command, new_parser, print_head, print_line
 
 N_ROWS = 40
 COMMAND = (sys.executable, "-m", "annealed.pipelines.cli", "select")
@@ -35,18 +33,13 @@ def write_tables(folder: Path, n_columns: int) -> list[Path]:
 
 def measure(path: Path) -> dict[str, Any]:
     """Return the processor seconds and peak MB of one call, and its selection."""
-    process = subprocess.Popen(
-        [*COMMAND, str(path), "--target", "y", "-k", "2", "--json", "--quiet"],
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    result = json.loads(process.stdout.read())
-    _, _, usage = os.wait4(process.pid, 0)
-    unit = 1 if sys.platform == "darwin" else 1024
+    options = ["--target", "y", "-k", "2", "--json", "--quiet"]
+    peak, seconds, output = measure_command([*COMMAND, str(path), *options])
+    result = json.loads(output)
     columns = [column["name"] for column in result["selected"]]
     return {
-        "seconds": round(usage.ru_utime + usage.ru_stime, 2),
-        "MB": round(usage.ru_maxrss * unit / 1e6),
+        "seconds": round(seconds, 2),
+        "MB": round(peak / 1e6),
         "selected": columns,
     }
 

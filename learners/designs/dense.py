@@ -195,8 +195,14 @@ class DenseDesign(FirstReadDesign):
         return self._gathered()[:, positions if self._columns is None else self._columns[positions]]
 
     def matrix(self) -> np.ndarray:
-        X = self._gathered()
-        block = X.copy() if self._columns is None else np.take(X, self._columns, axis=1)
+        return self.matrix_rows(None)
+
+    def matrix_rows(self, rows: np.ndarray | None) -> np.ndarray:
+        X, columns = self._gathered(), self._columns
+        # rows first, since a copy of all rows may not fit into memory
+        if rows is not None:
+            X, columns = X[rows if columns is None else np.ix_(rows, columns)], None
+        block = X.copy() if columns is None else np.take(X, columns, axis=1)
         mean = self.mean[:, 0]
         block -= mean.astype(block.dtype)
         if block.dtype != np.float64:

@@ -111,8 +111,7 @@ def solve_path(
             design.damp(min(problem.n_copies, MAX_DAMPING_ROWS))
         if problem.allowed is not None:
             design = design.keep(problem.allowed)
-        solutions = [] if sizes[0] else [best_constant(problem, settings, design)]
-        sizes = sizes[sizes > 0]
+        with_constant, sizes = sizes[0] == 0, sizes[sizes > 0]
         # If only the larger sizes have too few rows, these sizes are annealed with a ridge in a
         # separate run. Callbacks follow the other run.
         few = anneals_with_ridge(problem, settings, sizes)
@@ -124,6 +123,8 @@ def solve_path(
                 states |= _anneal(
                     design, problem, settings, plan, run, *((start, callbacks) if follow else ())
                 )
+        # after annealing, whose first pass over the data also computes the moments
+        solutions = [best_constant(problem, settings, design)] if with_constant else []
         previous = None
         for k in sorted(states):
             if early_stop and solutions:

@@ -6,10 +6,10 @@ Exchanges correct such errors. The unit of an exchange is a feature with its blo
 group of features.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -193,17 +193,20 @@ class Pool:
             self.units[units], Z, offsets, None if self.fixed is None else self.fixed[units]
         )
 
-    def joined(self, other: "Pool") -> "Pool":
-        """Return the pool extended by the units of another pool."""
-        fixed = (
-            None
-            if self.fixed is None or other.fixed is None
-            else np.concatenate([self.fixed, other.fixed])
-        )
-        offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
-        Z = _empty(len(self.Z), self.Z.shape[1] + other.Z.shape[1], self.Z.dtype)
-        np.concatenate([self.Z, other.Z], axis=1, out=Z)
-        return Pool(np.concatenate([self.units, other.units]), Z, offsets, fixed)
+    def joined(self, others: Iterable["Pool"], n_columns: int) -> "Pool":
+        """Return the pool extended by other pools, with ``n_columns`` columns in total.
+
+        The other pools are copied one at a time, as each may be read only when it is needed.
+        """
+        Z, start, parts = _empty(len(self.Z), n_columns, self.Z.dtype), 0, []
+        for pool in chain([self], others):
+            Z[:, start : start + pool.Z.shape[1]] = pool.Z
+            start += pool.Z.shape[1]
+            parts.append((pool.units, np.diff(pool.offsets), pool.fixed))
+        units, sizes, fixed = zip(*parts)
+        offsets = np.cumsum(np.concatenate([[0], *sizes]))
+        all_fixed = None if self.fixed is None else np.concatenate(fixed)
+        return Pool(np.concatenate(units), Z, offsets, all_fixed)
 
 
 def swap(
@@ -374,8 +377,11 @@ class Candidates:
         """Read the columns of the units ``numbers`` as a pool."""
         return Pool.read(self.design, self.units, numbers, self.rows)
 
-    def steepest(self, pool: Pool, k: int, fit: Fit) -> Pool:
-        """Return the units outside the pool with the largest gradients (one pass over the data)."""
+    def with_steepest(self, pool: Pool, support: np.ndarray, fit: Fit) -> Pool:
+        """Return the support, and the units outside the pool with the largest gradients.
+
+        The gradients require one pass over the data.
+        """
         residual, of_feature = fit.residual, self.units.of_feature
         if self.rows is not None:
             residual = np.zeros((self.design.n_samples, residual.shape[1]))
@@ -384,8 +390,11 @@ class Candidates:
         size = np.bincount(of_feature) * self.design.width * gradient.shape[2]
         steep = np.bincount(of_feature, np.einsum("mwq,mwq->m", gradient, gradient)) / size
         steep[pool.units] = 0.0
-        n_new = min(N_GRADIENT_CANDIDATES * k, len(self.units) - len(pool.units))
-        return self.read(np.sort(ascending(-steep)[:n_new]))
+        n_new = min(N_GRADIENT_CANDIDATES * len(support), len(self.units) - len(pool.units))
+        new, part = np.sort(ascending(-steep)[:n_new]), pool.part(support)
+        pieces = [new] if self.design.streams else _pieces(self.design, new)
+        n_columns = part.Z.shape[1] + len(self.units.features(new)) * self.design.width
+        return part.joined(map(self.read, pieces), n_columns)
 
 
 def swap_until_stable(
@@ -407,17 +416,17 @@ def swap_until_stable(
     for _ in range(rounds):
         improved = False
         if len(pool.units) < len(candidates.units):
-            new = candidates.steepest(pool, k, fit)
+            both = candidates.with_steepest(pool, support, fit)
             # Exchanges among the old units no longer help. Exchanges with the new units determine
             # whether to continue.
-            positions, fit, _ = swap(problem, pool.part(support).joined(new), np.arange(k), fit)
+            positions, fit, _ = swap(problem, both, np.arange(k), fit)
             improved = not np.array_equal(positions, np.arange(k))
             annealing_failed = annealing_failed or improved
             if annealing_failed:
-                support = np.concatenate([support, np.arange(len(new.units)) + len(pool.units)])[
-                    positions
-                ]
-                pool = pool.joined(new)
+                new = np.arange(k, len(both.units))
+                support = np.concatenate([support, new - k + len(pool.units)])[positions]
+                added = both.part(new)
+                pool = pool.joined([added], pool.Z.shape[1] + added.Z.shape[1])
             if improved:
                 support, fit, _ = swap(problem, pool, support, fit)
         if annealing_failed and not improved:
@@ -604,9 +613,9 @@ def exchange_changes(
     for q, hessian_product in enumerate(fit.hessian_products):
         WA = hessian_product(A1)
         inverse = solve_positive(hessian(problem, A1, WA, penalty), np.eye(len(penalty)))
-        products = (np.column_stack([WA, fit.residual[:, q]]).astype(Z.dtype).T @ Z).astype(
-            np.float64
-        )
+        left = np.column_stack([values.astype(Z.dtype) for values in (WA, fit.residual[:, q])])
+        del WA  # as large as several columns of the pool
+        products = (left.T @ Z).astype(np.float64)
         # Outside the support, coefficients are 0, and so is the gradient of the penalty.
         cross, gradient = products[:-1], products[-1]
         C = inverse @ cross

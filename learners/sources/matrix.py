@@ -285,7 +285,14 @@ class RowSubset(Source):
             first, last = int(positions.min()), int(positions.max()) + 1
             block = self._empty(last - first, len(columns))
             self.source.read(slice(first, last), columns, block)
-            out[_as_slice(inside)] = block[_as_slice(positions - first)]
+            part = _as_slice(positions - first)
+            if isinstance(part, slice):
+                block = block[part]
+            elif self.order == "C":  # np.take is more than twice as fast as indexing
+                block = np.take(block, part, axis=0)
+            else:
+                block = np.take(block.T, part, axis=1).T
+            out[_as_slice(inside)] = block
 
 
 def _as_slice(index: np.ndarray) -> slice | np.ndarray:

@@ -31,7 +31,7 @@ from ..console import naming
 from .request import Request
 
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
-_CHUNK = 100_000  # number of rows per read
+_MIN_ROWS = 1_000  # minimum number of rows per read of a large text file
 _TOGETHER = 34_000  # maximum number of columns of a Parquet file that are read together (heuristic)
 _SMALL = 2**26  # maximum size in bytes of a file that is read in one piece
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
@@ -376,8 +376,10 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
     if path.stat().st_size <= _SMALL:
         # the copy has one block per type, while each of many blocks slows down every access
         return pd.read_csv(path, **options).copy()
-    parts = []
-    for part in pd.read_csv(path, chunksize=_CHUNK, **options):
+    # the parser needs several times the memory of the numbers that it returns
+    n_columns = len(pd.read_csv(path, nrows=0, **options).columns)
+    n_rows, parts = max(_MIN_ROWS, 4 * BLOCK // max(1, n_columns)), []
+    for part in pd.read_csv(path, chunksize=n_rows, **options):
         floats = [
             name
             for name in part.columns
@@ -395,7 +397,7 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file. A large file is read in blocks of columns, with the precision of
     :func:`_read_csv`."""
-    from pyarrow import Table, parquet
+    from pyarrow import Table, default_memory_pool, parquet
 
     columns: dict[str, Any] = {}
     with parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
@@ -421,9 +423,13 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             )
             for (name, values), narrow in zip(part.items(), block[start:]):
                 columns[name] = values
-                if values.dtype == np.float64 and is_precise(values.to_numpy()):
+                if values.dtype == np.float32 or (
+                    values.dtype == np.float64 and is_precise(values.to_numpy())
+                ):
                     narrow[:] = values
                     columns[name] = narrow
+            del part, values
+            default_memory_pool().release_unused()
     return pd.DataFrame(columns, copy=False)
 
 

@@ -217,6 +217,18 @@ def test_remaining_columns_stay_in_memory_for_exchanges(tmp_path):
     )  # passes over everything, and the columns that joined the pool
 
 
+def test_the_constant_model_of_a_path_reads_nothing(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.asfortranarray(rng.standard_normal((2000, 300)), dtype=np.float32)
+    X.ravel(order="K").tofile(tmp_path / "X.bin")
+    read = {}
+    for sizes in ((2, 3), (0, 2, 3)):
+        source = _Counting(tmp_path / "X.bin", 0, X.shape, X.dtype, X.strides)
+        FSAPath(FSAClassifier(), sizes).fit(source.set_limits("1MB", 1.0), X[:, 9] > 0)
+        read[sizes] = source.bytes_read
+    assert read[0, 2, 3] == read[2, 3]
+
+
 def test_subsampled_steps(files):
     X, source = _matrix(), on_disk(files["columns.npy"], memory_limit="40KB", subsample=0.3)
     y = targets(X, "binary")

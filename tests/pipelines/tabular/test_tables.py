@@ -257,7 +257,8 @@ def test_bad_tables(tmp_path, text, options, message):
 def test_rows_that_end_in_a_separator(tmp_path, monkeypatch, large):
     if large:
         monkeypatch.setattr(tables, "_SMALL", 0)
-        monkeypatch.setattr(tables, "_CHUNK", 7)
+        monkeypatch.setattr(tables, "_MIN_ROWS", 7)
+        monkeypatch.setattr(tables, "BLOCK", 1)
     X = np.random.default_rng(0).integers(-9, 9, (60, 3))
     lines = [f"{3 * a - b + 0.01 * c:.2f},{a},{b},{c}," for a, b, c in X]
     csv(tmp_path, rows("y,a,b,c", *lines))

@@ -159,12 +159,16 @@ class BlockDesign(OutOfCoreDesign):
 
     def __init__(self, source: Source, sample_weight: np.ndarray, random_state: Seed = None):
         self.limit = MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
-        self.source = source
-        self.weight = sample_weight
-        self.random = check_random_state(random_state)
-        self.columns = np.arange(source.shape[1])
-        self.itemsize = source.dtype.itemsize
-        self._pieces = []
+        self.source, self.weight, self.random = (
+            source,
+            sample_weight,
+            check_random_state(random_state),
+        )
+        self.columns, self.itemsize, self._pieces = (
+            np.arange(source.shape[1]),
+            source.dtype.itemsize,
+            [],
+        )
         self.n_samples, self.n_features = source.shape
 
     def _tiles(self, columns: np.ndarray, whole: str = "") -> list[tuple[slice, slice]] | None:
@@ -372,8 +376,10 @@ class PiecewiseBlockDesign(BlockDesign):
         self.n_bins, self.n_knots = response.n_bins, response.n_bins + 1
         self.knots = np.empty((self.n_features, self.n_knots))
         dtype = source.dtype
-        low = np.full(self.n_features, np.inf, dtype)
-        high = np.full(self.n_features, -np.inf, dtype)
+        low, high = (
+            np.full(self.n_features, np.inf, dtype),
+            np.full(self.n_features, -np.inf, dtype),
+        )
         self.missing = False
         quantile = response.bins == "quantile"
         for rows, part, block in self._blocks("columns" if quantile else ""):

@@ -144,9 +144,11 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         problem = replace(problem, loss=loss, included=included if included.any() else None)
         settings = replace(settings, size=size)
         rng = check_random_state(self.random_state)
-        estimates = np.zeros((self.n_splits, k))
-        variances = np.zeros((self.n_splits, k))
-        often = np.zeros(k)
+        estimates, variances, often = (
+            np.zeros((self.n_splits, k)),
+            np.zeros((self.n_splits, k)),
+            np.zeros(k),
+        )
         for i in range(self.n_splits if k else 0):
             halves = _halves(problem, rng)
             for select, estimate in (halves, halves[::-1]):

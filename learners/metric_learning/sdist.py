@@ -372,9 +372,11 @@ class SDist(
             and v, or its square. It does not change when the estimator is fitted again.
         """
         check_is_fitted(self)
-        features = copy.deepcopy(self._features)
-        columns = list(self._metric.columns)
-        L = self.components_.copy()
+        features, columns, L = (
+            copy.deepcopy(self._features),
+            list(self._metric.columns),
+            self.components_.copy(),
+        )
         identity, shape = self.initial == "identity", (self.n_features_in_,)
 
         def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:

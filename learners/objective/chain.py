@@ -205,9 +205,11 @@ def _chain_terms(
     longest = 0
     for s in range(len(offsets) - 1):
         longest = max(longest, offsets[s + 1] - offsets[s])
-    alpha = np.empty((longest, n_classes))
-    emission = np.empty((longest, n_classes))
-    scale = np.empty(longest)
+    alpha, emission, scale = (
+        np.empty((longest, n_classes)),
+        np.empty((longest, n_classes)),
+        np.empty(longest),
+    )
     beta, ahead = np.empty(n_classes), np.empty(n_classes)
     largest = transitions.max()
     forward = np.exp(transitions - largest)

@@ -188,9 +188,11 @@ class _ConvexModel:
             direction = -inverse @ gradient
             slope = float(gradient @ direction)
             if slope >= 0.0:  # rounding errors have corrupted the curvature estimate
-                inverse = np.eye(len(positions))
-                direction = -gradient
-                slope = -float(gradient @ gradient)
+                inverse, direction, slope = (
+                    np.eye(len(positions)),
+                    -gradient,
+                    -float(gradient @ gradient),
+                )
             length = 1.0
             while True:
                 new = coef.copy()

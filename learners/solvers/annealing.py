@@ -151,9 +151,11 @@ def _keep_strongest(state: Annealed, rest: _Remaining, count: int, step: int) ->
     if rest.groups is not None:
         stay = np.flatnonzero(np.isin(rest.groups, stay))
     state.dropped_at[np.delete(state.kept, stay)] = step
-    state.design = state.design.keep(stay)
-    state.coef = state.coef[stay]
-    state.kept = state.kept[stay]
+    state.design, state.coef, state.kept = (
+        state.design.keep(stay),
+        state.coef[stay],
+        state.kept[stay],
+    )
     rest.keep(stay)
 
 

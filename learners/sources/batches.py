@@ -76,10 +76,12 @@ class _Passes:
         return _Passes, (self.batches, self.sizes)
 
     def _begin(self) -> None:
-        self._coming = _checked(self.batches)
-        self._number = -1
-        self._start = 0
-        self._block = np.empty((0, 0))
+        self._coming, self._number, self._start, self._block = (
+            _checked(self.batches),
+            -1,
+            0,
+            np.empty((0, 0)),
+        )
 
     def _next(self) -> None:
         self._start += len(self._block)

@@ -265,9 +265,11 @@ class RowSubset(Source):
 
     def __init__(self, source: Source, index: np.ndarray) -> None:
         self.source, self.index = source, np.atleast_1d(index)
-        self.shape = (len(self.index), source.shape[1])
-        self.dtype = source.dtype
-        self.stored = source.stored
+        self.shape, self.dtype, self.stored = (
+            (len(self.index), source.shape[1]),
+            source.dtype,
+            source.stored,
+        )
         self.order, self.column_step, self.names = source.order, source.column_step, source.names
         self.memory_limit, self.subsample = source.memory_limit, source.subsample
         self.target, self.weight = (

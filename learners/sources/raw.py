@@ -38,10 +38,12 @@ class RawSource(Source):
         dtype: Any,
         strides: tuple[int, int],
     ) -> None:
-        self.path = os.fspath(path)
-        self.offset = int(offset)
-        self.shape = shape
-        self.strides = strides
+        self.path, self.offset, self.shape, self.strides = (
+            os.fspath(path),
+            int(offset),
+            shape,
+            strides,
+        )
         self.stored, self.dtype = np.dtype(dtype), float_dtype(dtype)
         size = self.stored.itemsize
         if strides[1] == size or shape[1] == 1:

@@ -68,9 +68,11 @@ def screen(
         )
     neighbours, signs, counts = _neighbours(XT)
     if screening is None or p == 0 or not np.ptp(y):
-        keys = np.empty(0, np.int64)
-        weight = np.empty(0)
-        column_weight = np.full(p, 1.0 / max(p, 1))
+        keys, weight, column_weight = (
+            np.empty(0, np.int64),
+            np.empty(0),
+            np.full(p, 1.0 / max(p, 1)),
+        )
     else:
         y = ((y - y.mean()) / y.std()).astype(np.float32)
         waves = [_waves(XT, scale * s) for s in SCALES]

@@ -112,16 +112,8 @@ def test_code_of_commands(packages, command):
     assert process.fingerprint(command) == checkout.fingerprint(command)
 
 
-# Tables that have not been run again since descriptions are complete
-INCOMPLETE = {
-    *("dask-boosting", "sparse-stream"),
-    *("faces-curves", "faces-modes", "online-tables", "sensors", "sensors-simulated"),
-}
-
-
 def test_every_stored_run_is_described_in_full():
-    listed = incomplete(ROOT / "experiments/results")
-    assert {name for row in listed for name in row["files"].split(", ")} <= INCOMPLETE
+    assert incomplete(ROOT / "experiments/results") == []
 
 
 def test_a_run_is_described_in_full():

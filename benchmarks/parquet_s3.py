@@ -13,13 +13,11 @@ import os
 import tempfile
 from pathlib import Path
 
-import boto3
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from annealed.learners import FSAClassifier, on_disk
 from common import new_parser, print_head, print_line, timed
-from moto.server import ThreadedMotoServer
 
 BUCKET = "tables"
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
@@ -31,6 +29,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--columns", type=int, default=50)
     args = parser.parse_args(argv)
+
+    import boto3
+    from moto.server import ThreadedMotoServer
+
     rng = np.random.default_rng(0)
     X = rng.standard_normal((args.rows, args.columns), dtype=np.float32)
     y = X[:, [3, 7]].sum(axis=1) > 0

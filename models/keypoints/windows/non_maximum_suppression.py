@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....learners.compilation import jit
 from .window_models import Localisation
 
 
@@ -113,52 +112,30 @@ def local_maxima(
     order = np.lexsort((x, y, scale, -score))
     x, y, scale, score = (np.asarray(v[order], dtype=np.float64) for v in (x, y, scale, score))
     c, unit, octave = localisation, reference_length / scale, np.log2(scale)
-    best, of, windows, squares = _maxima_and_windows(
-        *(x, y, unit, octave, score, radius, threshold, max_detections, octaves),
-        *(c.radius, c.octaves, c.margin),
-    )
+    falling, free = -score, np.flatnonzero(score >= threshold)
+    maxima: list[int] = []
+    around, squares = [np.empty(0, np.int64)], [np.empty(0)]
+    while len(maxima) < max_detections and len(free):
+        i = int(free[0])
+        # Windows before i score higher, so windows around a better maximum nearby cannot shift this
+        # one.
+        last = int(np.searchsorted(falling, falling[i] + c.margin, side="right"))
+        square = ((x[i:last] - x[i]) ** 2 + (y[i:last] - y[i]) ** 2) / unit[i] ** 2
+        near = np.flatnonzero(square <= c.radius**2)
+        near = near[abs(octave[i + near] - octave[i]) <= c.octaves]
+        maxima.append(i)
+        around.append(i + near)
+        squares.append(square[near])
+        far = (x[free] - x[i]) ** 2 + (y[free] - y[i]) ** 2 > (radius * unit[i]) ** 2
+        free = free[far | (abs(octave[free] - octave[i]) > octaves)]
+    windows, best = np.concatenate(around), np.array(maxima, np.int64)
+    of = np.repeat(np.arange(len(best)), [len(some) for some in around[1:]])
     return LocalMaxima(
         score[best],
         scale[best],
         unit[best],
         of,
         np.stack([x, y], axis=1)[windows],
-        squares,
+        np.concatenate(squares),
         score[windows] - score[best][of],
-    )
-
-
-@jit
-def _maxima_and_windows(  # type: ignore[no-untyped-def]
-    x, y, unit, octave, score, radius, threshold, max_detections, octaves, reach, levels, margin
-):
-    """Return the maxima of windows sorted by decreasing score, and for each window around one of
-    them the index of the maximum, the window and the square of its distance."""
-    free = score >= threshold
-    maxima: list[int] = []
-    of: list[int] = []
-    windows: list[int] = []
-    squares: list[float] = []
-    for i in range(len(score)):
-        if len(maxima) == max_detections:
-            break
-        if not free[i]:
-            continue
-        # Windows before i score higher, so windows around a better maximum nearby cannot shift this
-        # one.
-        for j in range(i, len(score)):
-            square = (x[j] - x[i]) ** 2 + (y[j] - y[i]) ** 2
-            apart = abs(octave[j] - octave[i])
-            free[j] &= square > (radius * unit[i]) ** 2 or apart > octaves
-            square /= unit[i] ** 2
-            if square <= reach**2 and apart <= levels and -score[j] <= margin - score[i]:
-                of.append(len(maxima))
-                windows.append(j)
-                squares.append(square)
-        maxima.append(i)
-    return (
-        np.array(maxima, np.int64),
-        np.array(of, np.int64),
-        np.array(windows, np.int64),
-        np.array(squares, np.float64),
     )

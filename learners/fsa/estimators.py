@@ -34,7 +34,7 @@ from ..designs import (
     warn_of_lost_digits,
 )
 from ..objective import Loss, Prior, SquaredLoss, regression_loss
-from ..parameters import check_choice, check_declared, checked
+from ..parameters import check_choice, checked
 from ..plots import plot_coefficients, plot_responses
 from ..sklearn_bases import (
     BaseEstimator,
@@ -179,10 +179,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
             If a parameter is not valid. The message states its name, its value and the expected
             values.
         """
-        check_declared(self)
-        return FitSettings.of(
-            vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__
-        )
+        return FitSettings.of(self, self._tasks, self._mu, self._momentum, self._n_bins)
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> Self:

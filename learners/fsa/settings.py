@@ -1,6 +1,5 @@
 """Parameters of the FSA estimators as objects, and their validation."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -225,26 +224,23 @@ class FitSettings:
     @classmethod
     def of(
         cls,
-        parameters: Mapping[str, Any],
+        estimator: BaseEstimator,
         tasks: tuple[str, ...],
         mu: float,
         momentum: float,
         n_bins: int,
-        title: str,
     ) -> Self:
-        """Create settings from the validated parameters of an estimator.
+        """Create settings from the parameters of an estimator, and validate them.
 
         Parameters
         ----------
-        parameters : mapping
-            Constructor arguments; if the size is missing, it is "auto".
+        estimator : FSAEstimator
+            Estimator with declared parameters. If it has no size, the size is "auto".
         tasks : tuple of str
             Tasks whose losses are valid.
         mu, momentum, n_bins
             Parameter mu of a schedule given by name, default momentum, and number of bins of a
             response given by name.
-        title : str
-            Title of the progress bar if the fit is verbose.
 
         Raises
         ------
@@ -252,7 +248,8 @@ class FitSettings:
             If a parameter is not valid. The message states its name, its value and the expected
             values.
         """
-        p, auto = parameters, {name: _is_auto(value) for name, value in parameters.items()}
+        p = vars(estimator)
+        auto = {name: _is_auto(value) for name, value in p.items()}
         refinement = Refinement() if auto["refinement"] else p["refinement"]
         for name, kind in (
             ("constraints", Constraints),
@@ -264,6 +261,7 @@ class FitSettings:
                 raise ValueError(
                     f"{name}={p[name]!r} is not valid; expected a {kind.__name__} or None"
                 )
+        check_declared(estimator)
         if refinement is not None:
             check_declared(refinement)
         if p["prior"] is not None:
@@ -298,7 +296,7 @@ class FitSettings:
             fit_intercept=p.get("fit_intercept", False),
             random_state=p["random_state"],
             n_threads=n_jobs,
-            title=title if p["verbose"] else None,
+            title=type(estimator).__name__ if p["verbose"] else None,
             undecided=size == "auto" or (refinement is not None and refinement.exchange == "cv"),
         )
 

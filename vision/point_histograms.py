@@ -31,7 +31,6 @@ MIRRORED_VALUES = (
 _CLIP = 0.25
 # added to the norm, in grey values of a cell, so that flat areas stay near zero (heuristic)
 _FLOOR = 4.0
-_CENTRE = 0.5 + 0.5j  # centre of the top left pixel, from its corner
 
 
 @dataclass(frozen=True)
@@ -87,9 +86,9 @@ def cut_frame(
     origin = complex(box[0], box[1])
     size = (math.ceil((box[2] - box[0]) * unit), math.ceil((box[3] - box[1]) * unit))
     corner = scale_rotation * origin + translation
-    first = (corner + _CENTRE) * level.scale - _CENTRE  # Level.from_image
+    first = level.from_image([corner.real, corner.imag])
     step = scale_rotation / unit * level.scale
-    matrix = np.array([[step.real, -step.imag, first.real], [step.imag, step.real, first.imag]])
+    matrix = np.array([[step.real, -step.imag, first[0]], [step.imag, step.real, first[1]]])
     return Frame(level.warped(matrix, size, grey=True), origin, unit)
 
 

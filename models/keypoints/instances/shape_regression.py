@@ -109,10 +109,6 @@ class ShapeRegressor:
         return self.mean[:, 0] + 1j * self.mean[:, 1]
 
     @cached_property
-    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.mean.min(axis=0), self.mean.max(axis=0)
-
-    @cached_property
     def _complex_basis(self) -> np.ndarray:
         return self.basis[..., 0] + 1j * self.basis[..., 1]
 
@@ -138,7 +134,7 @@ class ShapeRegressor:
         """
         transform = self.align(points)
         margin = _AROUND + 2.0 * cell / ied
-        low, high = self._bounds[0] - margin, self._bounds[1] + margin
+        low, high = self.mean.min(axis=0) - margin, self.mean.max(axis=0) + margin
         frame = cut_frame(
             levels, transform.scale_rotation, transform.translation, (*low, *high), ied
         )

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ class Check:
         Data set in the folder of the real data; empty for simulated data.
     keys : tuple of str
         Columns that identify a row in the table of a script.
+    package : str
+        Package of a competitor that the table requires; empty for none.
     """
 
     table: str
@@ -38,6 +41,7 @@ class Check:
     options: dict[str, Any] = field(default_factory=dict)
     needs: str = ""
     keys: tuple[str, ...] = ()
+    package: str = ""
 
 
 _MISSING = "missing"  # no such row in the file
@@ -85,7 +89,9 @@ CHECKS = {
         needs="sensors_adl",
         keys=("home",),
     ),
-    "paths": Check("benchmarks/paths.py", {"annealed": 0.4}, keys=("task, N, M, k",)),
+    "paths": Check(
+        "benchmarks/paths.py", {"annealed": 0.4}, keys=("task, N, M, k",), package="abess"
+    ),
 }
 
 
@@ -167,8 +173,8 @@ def _equal(new: Any, old: Any, tolerance: float) -> bool:
 
 
 def selected(name: str | None, data_dir=None) -> list[str]:
-    """Return the names of the checks to run: the given one, or all checks whose data are
-    present."""
+    """Return the names of the checks to run: the given one, or all checks whose data and packages
+    are present."""
     if name is not None and name not in CHECKS:
         raise ValueError(f"{name!r} has no check; expected one of {', '.join(CHECKS)}")
     if name is not None:
@@ -180,5 +186,6 @@ def selected(name: str | None, data_dir=None) -> list[str]:
     return [
         key
         for key, check in CHECKS.items()
-        if not check.needs or (folder is not None and (folder / check.needs).exists())
+        if (not check.needs or (folder is not None and (folder / check.needs).exists()))
+        and (not check.package or find_spec(check.package))
     ]

@@ -233,7 +233,7 @@ def test_the_rows_of_a_command_are_stored(tmp_path, monkeypatch):
     assert record["made"][0]["command"] == "annealed sensors evaluate --data DATA"
 
 
-def test_every_check_has_a_file_and_its_columns():
+def test_every_check_has_a_file_and_its_columns(monkeypatch):
     for name, check in CHECKS.items():
         record = json.loads((ROOT / f"experiments/results/{name}.json").read_text())
         rows = [record["columns"]] if check.keys else record["rows"]
@@ -242,6 +242,8 @@ def test_every_check_has_a_file_and_its_columns():
     with pytest.raises(ValueError, match="'fsa' has no check; expected one of fsa-"):
         selected("fsa")
     assert "fsa-challenge" not in selected(None, ROOT / "learners")
+    monkeypatch.setattr("annealed_experiments.checks.find_spec", lambda name: None)
+    assert "paths" not in selected(None)
 
 
 def test_the_command_reports_a_difference_with_exit_code_1(tmp_path, monkeypatch):

@@ -54,6 +54,12 @@ def table(n, seed, bent):
     return frame.mask(rng.random(frame.shape) < 0.02 * (frame.columns != "target"))
 
 
+def measure(command):
+    """Return the processor seconds and the peak memory in GiB of a command on one thread."""
+    peak, seconds, _ = measure_command(list(map(str, command)), ENVIRONMENT)
+    return seconds, peak / 2**30
+
+
 def main(argv=None):
     """Print a table."""
     parser = new_parser(__doc__)
@@ -72,11 +78,6 @@ def main(argv=None):
             held.to_csv(test, index=False)
             truth = held["target"] == "yes"
             annealed = [sys.executable, "-m", "annealed.pipelines.cli"]
-
-            def measure(command):
-                peak, seconds, _ = measure_command(list(map(str, command)), ENVIRONMENT)
-                return seconds, peak / 2**30
-
             for response in ("linear", "piecewise"):
                 words = [
                     "select",

@@ -353,13 +353,14 @@ class InstanceFinder:
             length, yaw = self.regressor.align(points).reference_length, self._pose(points).yaw
             return RefinedShape(points, histograms, score, support, length, yaw=yaw)
 
+        background: list[RefinedShape] = []  # the described shape, if refinement stops at it
+
         def is_background(points: np.ndarray, histograms: np.ndarray) -> bool:
             shape = described(points, histograms)
             if self.trained.face @ shape.inputs < min_log_odds - _MAX_CHANGE:
                 background.append(shape)
             return bool(background)
 
-        background: list[RefinedShape] = []
         refined = self.regressor.refine(
             levels, points, is_background if min_log_odds > -np.inf else None
         )

@@ -19,7 +19,7 @@ _AROUND = 1.0
 # pixels per reference length: no coarser level is needed to refine a face (heuristic)
 _COARSEST = 12.0
 # reference lengths per frame from which the motion of a face is predicted; refinement corrects
-# slower motions, which partial occlusions may also feign (heuristic)
+# slower motions, for which partial occlusions can be mistaken (heuristic)
 _FAST = 0.2
 _SAME_FACE = 0.5  # reference lengths that a lost face may have moved (heuristic)
 _HALF_EVERY = 3  # number of frames between searches at half size

@@ -424,6 +424,16 @@ def cover(picture, rng, points, test):
     return ((points < [left, top]) | (points >= [right, bottom])).any(axis=1)
 
 
+def draw_inside(kind, picture, rng, centre, size):
+    """Draw an object in varying poses until all of its points are inside the image; return the
+    image and the points (n_points, 2)."""
+    while True:
+        drawn = picture.copy()
+        points = globals()[f"draw_{kind}"](drawn, rng, centre, size)
+        if ((points >= -0.5) & (points <= np.array(SIZE) - 0.5)).all():
+            return drawn, points
+
+
 def render(kind, rng, test, covered=0.0, sizes=(60, 105)):
     """Return an image (H, W, 3), uint8, of one or two objects, their points (n, n_points, 2), and
     which points are visible (n, n_points)."""
@@ -438,7 +448,8 @@ def render(kind, rng, test, covered=0.0, sizes=(60, 105)):
             size / 2 + 8, np.array(SIZE) - size / 2 - 8
         )
         if not annotations or np.hypot(*(annotations[0].mean(axis=0) - centre)) > max(115, size):
-            annotations.append(globals()[f"draw_{kind}"](picture, rng, centre, size))
+            picture, points = draw_inside(kind, picture, rng, centre, size)
+            annotations.append(points)
             visible.append(np.ones(len(annotations[-1]), bool))
             if covered and rng.random() < covered:
                 visible[-1] = cover(picture, rng, annotations[-1], test)

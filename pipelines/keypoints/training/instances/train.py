@@ -27,6 +27,7 @@ from .shapes import AssemblySettings, SearchedImage, learn_assembler, score_log_
 # maximum number of photographs whose hypotheses are in memory; of more, every n-th is used
 # (heuristic)
 _MAX_SEARCHED = 2000
+_YAW_SEEDS = (1, 2)  # seeds of additional copies with a yaw that calibrate probabilities
 _HARDER = 4  # every n-th harder copy trains the classifier of shapes (heuristic)
 
 
@@ -95,11 +96,12 @@ def train_probabilities(
 
     views = _thinned([*annotated(job.split.calibration), *held_out(job.split, s.background)])
     # Photographs of faces mostly show upright heads in good light.
-    augmented = (
-        [view for kind in hard_augmentations(views).values() for view in kind]
-        if schema.landmarks
-        else []
-    )
+    augmented = []
+    if schema.landmarks:
+        augmented = [view for kind in hard_augmentations(views).values() for view in kind]
+        originals = [view for view in annotated(views) if view.view is None]
+        for seed in _YAW_SEEDS:
+            augmented += job.yaw_augmentations(originals, seed)
     shown = ((views, (None, *s.ied)), (augmented, (None,)))
     searched = chain(
         *(

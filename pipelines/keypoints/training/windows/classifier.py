@@ -95,13 +95,16 @@ class TrainingJob:
 
     def __post_init__(self) -> None:
         self.split = split_views(
-            self.images, self.background, self.settings.held_out, self._yaw_augmentations
+            self.images, self.background, self.settings.held_out, self.yaw_augmentations
         )
         self.schema = self.images[0].schema
 
-    def _yaw_augmentations(self, images: list[AnnotatedImage]) -> list[AnnotatedImage]:
+    def yaw_augmentations(
+        self, images: list[AnnotatedImage], seed: int = 0
+    ) -> list[AnnotatedImage]:
+        """Return copies of photographs in which heads are rotated to a side."""
         known = [image for image in self.images if not held_out(image, self.settings.held_out)]
-        return yaw_augmentations(images, known, self.settings.turned_heads)
+        return yaw_augmentations(images, known, self.settings.turned_heads, seed)
 
     @property
     def trained(self) -> list[str]:

@@ -377,8 +377,8 @@ def _read_regressor(
             "faces/regression/mirror is not valid; expected pairs of points that mirror each other"
         )
     shown = int(described.get("described", -1))
-    if shown >= max(len(stages), 1) or shown < -1:
-        raise ValueError(f"described is {shown}; expected a stage from 0 to {len(stages) - 1}")
+    if not -1 <= shown <= len(stages):
+        raise ValueError(f"described is {shown}; expected an integer from 0 to {len(stages)}")
     return ShapeRegressor(mean, basis, tuple(stages), matrix, moved, mirror, shown)
 
 

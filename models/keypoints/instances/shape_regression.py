@@ -87,7 +87,8 @@ class ShapeRegressor:
     mirror : ndarray of shape (n,), int32
         Index of each point in the mirror image of a face; empty if mirror images are not used.
     described : int, default -1
-        Index of the stage whose input histograms :meth:`refine` returns.
+        Index of the stage whose input histograms :meth:`refine` returns. The number of stages means
+        the histograms around the refined points, in the frame of the last stage.
 
     References
     ----------
@@ -170,26 +171,29 @@ class ShapeRegressor:
         points : ndarray of shape (n,), complex
             Initial points, in image pixels.
         stops : function, optional
-            Function that is called after the stage ``described`` with the points and the input
-            histograms of this stage. It returns whether to skip the later stages.
+            Function that is called after the stage ``described``, if there is one, with the points
+            and the input histograms of this stage. It returns whether to skip the later stages.
 
         Returns
         -------
         points : ndarray of shape (n,), complex
             Refined points in image pixels.
         histograms : ndarray of shape (n, 128), float32
-            Input histograms of the stage ``described``.
+            Histograms, as specified by ``described``.
         """
         shown = np.empty((0, 0), np.float32)
         for number, stage in enumerate(self.stages):
             histograms, transform = self.describe(levels, points, stage.ied, stage.cell)
             points = self.move(stage, points, histograms, transform.scale_rotation)
-            if number == self.described % len(self.stages):
+            if self.described in (number, number - len(self.stages)):
                 shown = histograms
                 if stops is not None and stops(points, shown):
                     break
         offset = self.offset[:, 0] + 1j * self.offset[:, 1]
-        return points + self.align(points).scale_rotation * offset, shown
+        points = points + self.align(points).scale_rotation * offset
+        if self.stages and self.described == len(self.stages):
+            shown, _ = self.describe(levels, points, self.stages[-1].ied, self.stages[-1].cell)
+        return points, shown
 
 
 @dataclass(frozen=True)

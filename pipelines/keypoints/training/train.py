@@ -136,7 +136,8 @@ class Decisions:
             ),
             probabilities=ProbabilitySettings(
                 n_features=600,
-                described=-1,
+                described=len(_SIZES),
+                regularisation=10.0,  # few held-out objects, but also few inputs
                 photographs=200,
                 by_anchors=True,
                 reported=(0.5, 0.5),  # detected, even if points are inaccurate (heuristic)

@@ -78,7 +78,7 @@ def train_probabilities(
     ]
     harder = hard_views(job.split.fitted, s.seed)[::_HARDER] if schema.landmarks else []
     some = [*annotated(job.split.fitted)[: s.photographs], *harder]
-    described = min(s.described, len(finder.regressor.stages) - 1)
+    described = min(s.described, len(finder.regressor.stages) - bool(schema.landmarks))
     finder = replace(finder, regressor=replace(finder.regressor, described=described))
     false = judged_hypotheses(
         finder,

@@ -105,6 +105,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "experiments/notebook/online",
             "experiments/notebook/faces",
             "experiments/notebook/faces_training",
+            "experiments/notebook/keypoints",
             "experiments/notebook/paper_faces",
             "experiments/notebook/motion",
             "experiments/notebook/pets",

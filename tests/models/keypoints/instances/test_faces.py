@@ -203,6 +203,15 @@ def test_refinement_follows_the_face():
     )
 
 
+def test_the_histograms_may_be_those_around_the_refined_points():
+    regressor, levels = cascade(), gaussian_pyramid(IMAGE)
+    start = 40 * regressor.mean_points + 90 + 80j
+    last, refined = (replace(regressor, described=n).refine(levels, start) for n in (-1, 2))
+    np.testing.assert_array_equal(refined[0], last[0])
+    np.testing.assert_array_equal(refined[1], regressor.describe(levels, last[0], 24, 3)[0])
+    assert abs(refined[1] - last[1]).max() > 0.01
+
+
 def test_the_mirror_image_is_refined_alike():
     """A face and its mirror image give mirrored results, even if the selected values are not
     symmetric."""

@@ -20,8 +20,9 @@ _SURE = 0.9  # hypotheses near a face of at least this probability are not refin
 # (measured; a limit of 8 loses faces in synthetic views of held-out photographs)
 _CLEAR = 14.0
 _LIKELY = 0.5  # probability from which a hypothesis counts as a face
-# probability from which a hypothesis may be a missed face (heuristic)
-_MAY_BE = 0.02
+# probability from which a hypothesis may be a missed face, and the same as a share of the minimum
+# probability (heuristic)
+_MAY_BE, _MAY_BE_SHARE = 0.02, 0.1
 MAX_INSTANCES = 12  # maximum number of refined hypotheses if only probable faces are requested
 MAX_HYPOTHESES = 30  # the same if all faces are requested
 POINT_INPUTS = 8
@@ -492,10 +493,11 @@ class InstanceFinder:
         probability = np.array([probability_of(log_odds) for log_odds, _ in instances])
         reported = [entry for entry, p in zip(instances, probability) if p >= min_probability]
         likely = bool((probability >= _LIKELY).any())
+        doubted = max(_MAY_BE, _MAY_BE_SHARE * min_probability)
         doubtful = [
             box_around(instance.points)
             for (_, instance), p in zip(instances, probability)
-            if likely and _MAY_BE <= p < _LIKELY
+            if likely and doubted <= p < _LIKELY
         ]
         return FoundInstances(
             [
